@@ -1,0 +1,40 @@
+"""Every error Ratchet raises on purpose: one tree, each member also a standard type.
+
+A message names the thing, its value, what was expected, and what to do.
+"""
+
+
+class RatchetError(Exception):
+    """Anything Ratchet refuses or cannot do."""
+
+
+class ConfigurationError(RatchetError, ValueError):
+    """A setting or a recipe is missing, misspelt or impossible."""
+
+
+class DatabaseUnavailableError(RatchetError, ConnectionError):
+    """PostgreSQL does not answer, refuses the login, or no connection became free in time."""
+
+
+class MigrationError(RatchetError, RuntimeError):
+    """A migration failed, or one already applied was changed since."""
+
+
+class LeaseLostError(RatchetError, RuntimeError):
+    """Another trainer has taken the track: this one may neither commit nor promote."""
+
+
+class ModelNotFoundError(RatchetError, FileNotFoundError):
+    """A base model, tokenizer or adapter is not where it was looked for."""
+
+
+class RoundError(RatchetError, RuntimeError):
+    """A round cannot go on: what it needs is missing or damaged."""
+
+
+class PublishError(RatchetError, OSError):
+    """An adapter could not be written or moved into place; the one before still stands."""
+
+
+class StackError(RatchetError, RuntimeError):
+    """A part of the local stack did not start, or is not what its pid file says."""

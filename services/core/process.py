@@ -1,0 +1,50 @@
+"""What a process owes its parent, its signals and the crash tests."""
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+from types import FrameType
+
+PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+
+
+def die_with_parent(parent_pid: int, signal_number: int = signal.SIGTERM) -> None:
+    """Have the kernel send `signal_number` to this process when its parent dies, however it dies.
+
+    Call it first thing in the child, with the parent's pid as the parent knows it: if the parent
+    is gone already the signal is delivered at once. Linux only; elsewhere it does nothing.
+    """
+    if sys.platform != "linux":
+        return
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
+    if os.getppid() != parent_pid:
+        os.kill(os.getpid(), signal_number)
+
+
+class StopSignal:
+    """True once SIGTERM or SIGINT has come; `wait` sleeps until then or for so many seconds."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._receive)
+
+    def _receive(self, _number: int, _frame: FrameType | None) -> None:
+        self._event.set()
+
+    def __bool__(self) -> bool:
+        return self._event.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        return self._event.wait(seconds)
+
+
+def failpoint(name: str) -> None:
+    """Die here, as by kill -9, when the environment's RATCHET_FAILPOINT names this point.
+
+    The crash tests use it to prove that a kill at this very line loses nothing.
+    """
+    if os.environ.get("RATCHET_FAILPOINT") == name:
+        os.kill(os.getpid(), signal.SIGKILL)

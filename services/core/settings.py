@@ -1,0 +1,213 @@
+"""Settings: read from the environment, here and nowhere else.
+
+Every name is listed in `.env.example`. A name that is almost one of them, or a value that cannot
+be, is a ConfigurationError that names the nearest valid one.
+"""
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from services.core.errors import ConfigurationError
+
+PROJECT = Path(__file__).resolve().parents[2]  # where sql/ and recipes/ are
+SIMILAR = 0.86  # difflib ratio above which an unknown name is taken for a slip of the pen
+REDACTED = "***"
+
+
+class Target(BaseModel):
+    """Where PostgreSQL is and as whom to log in."""
+
+    model_config = ConfigDict(frozen=True)
+    host: str
+    port: int = Field(ge=1, le=65535)
+    dbname: str
+    user: str
+    password: SecretStr
+
+    def __str__(self) -> str:
+        return f"{self.user}@{self.host}:{self.port}/{self.dbname}"
+
+
+class Settings(BaseModel):
+    """All settings of all services; each field's environment name is its own in capitals."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # PostgreSQL: a URL, or its parts; the password may lie in a file
+    database_url: SecretStr | None = None
+    postgres_host: str = "127.0.0.1"
+    postgres_port: int = Field(default=5432, ge=1, le=65535)
+    postgres_db: str = "ratchet"
+    postgres_user: str = "ratchet"
+    postgres_password: SecretStr | None = None
+    postgres_password_file: Path | None = None
+    db_pool_min_conn: int = Field(default=1, ge=0, le=100)
+    db_pool_max_conn: int = Field(default=5, ge=1, le=100)
+    role_secrets_dir: Path | None = None  # migrate writes each role's password below it
+
+    # Directories
+    ratchet_home: Path = Path(".ratchet")
+    ingest_dir: Path = Path("ingest")
+    adapters_dir: Path = Path("adapters")
+    checkpoints_dir: Path = Path("checkpoints")
+    logs_dir: Path = Path("logs")
+    cache_dir: Path = Path("cache")
+
+    # When to train, and on what
+    recipe: str = "qwen14b-qlora"
+    min_new_files: int = Field(default=1000, ge=1)
+    max_dataset_size: int = Field(default=100_000, ge=1)
+    quality_threshold: int = Field(default=70, ge=0, le=100)
+    check_interval: float = Field(default=300.0, gt=0)  # seconds between two polls
+    rescan_interval: float = Field(default=60.0, gt=0)  # seconds between two full walks
+
+    # When a round counts as stuck
+    stall_timeout: float = Field(default=60.0, gt=0)  # seconds without progress in a running phase
+    load_timeout: float = Field(default=1800.0, gt=0)  # seconds a model may take to load
+    max_attempts: int = Field(default=5, ge=1)  # crashes after which a round is set aside
+    nproc_per_node: int = Field(default=0, ge=0)  # training processes; 0: one a GPU, or one
+
+    # Overrides of the recipe, by name
+    batch_size: int | None = None
+    gradient_accumulation_steps: int | None = None
+    max_length: int | None = None
+    learning_rate: float | None = None
+    lora_r: int | None = None
+    use_flash_attention: bool | None = None
+    dataloader_num_workers: int | None = None
+
+    # Others' services
+    hf_token: SecretStr | None = None
+    wandb_api_key: SecretStr | None = None
+    wandb_project: str = "ratchet"
+    wandb_entity: str | None = None
+    wandb_mode: str | None = Field(default=None, pattern="^(online|offline|disabled)$")
+
+    # The metrics service
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int = Field(default=8090, ge=1, le=65535)
+    log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
+
+    @property
+    def recipe_overrides(self) -> dict[str, int | float | bool]:
+        """The recipe fields that the environment sets, by field name."""
+        names = RECIPE_OVERRIDES
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    def database(self) -> Target:
+        """Where to log in; raises ConfigurationError when there is no password to do it with."""
+        if self.database_url is not None:
+            return _target_from_url(self.database_url.get_secret_value())
+        password = self.postgres_password
+        if password is None and self.postgres_password_file is not None:
+            try:
+                password = SecretStr(self.postgres_password_file.read_text(encoding="utf-8").strip())
+            except OSError as exc:
+                raise ConfigurationError(
+                    f"POSTGRES_PASSWORD_FILE={self.postgres_password_file} cannot be read"
+                    f" ({exc.strerror}): `ratchet migrate` writes it, run that first"
+                ) from exc
+        if not (password and password.get_secret_value()):
+            raise ConfigurationError(
+                "no database password: set POSTGRES_PASSWORD, POSTGRES_PASSWORD_FILE or DATABASE_URL"
+                " (`make env` writes a fresh one to .env)"
+            )
+        return Target(
+            host=self.postgres_host,
+            port=self.postgres_port,
+            dbname=self.postgres_db,
+            user=self.postgres_user,
+            password=password,
+        )
+
+    def secrets(self) -> list[str]:
+        """Every secret value, for the log to leave out."""
+        held = [self.database_url, self.postgres_password, self.hf_token, self.wandb_api_key]
+        values = [secret.get_secret_value() for secret in held if secret is not None]
+        try:
+            values.append(self.database().password.get_secret_value())
+        except ConfigurationError:
+            pass
+        return [value for value in values if value]
+
+
+RECIPE_OVERRIDES = (
+    "batch_size",
+    "gradient_accumulation_steps",
+    "max_length",
+    "learning_rate",
+    "lora_r",
+    "use_flash_attention",
+    "dataloader_num_workers",
+)
+NAMES = {name.upper(): name for name in Settings.model_fields}
+
+
+def from_environment(environ: Mapping[str, str] | None = None) -> Settings:
+    """The settings as the environment has them; an empty value counts as not set.
+
+    Raises ConfigurationError for a value that cannot be and for a name that is almost a setting.
+    """
+    environ = os.environ if environ is None else environ
+    for name in environ:
+        if name not in NAMES and (nearest := difflib.get_close_matches(name, NAMES, 1, SIMILAR)):
+            if not _is_other_programs(name):
+                raise ConfigurationError(
+                    f"{name} is not a setting: did you mean {nearest[0]}? (.env.example lists them all)"
+                )
+    values = {field: environ[name] for name, field in NAMES.items() if environ.get(name, "").strip()}
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as exc:
+        raise ConfigurationError("; ".join(_explain(error, values) for error in exc.errors())) from exc
+
+
+def _is_other_programs(name: str) -> bool:
+    """Names that other programs define and that happen to be near one of ours."""
+    return (
+        name.startswith(("WANDB_", "HF_", "PG", "GIT_", "RATCHET_"))
+        and name not in NAMES
+        and (difflib.get_close_matches(name, NAMES, 1, 0.93) == [])
+    )
+
+
+def _explain(error: object, values: Mapping[str, str]) -> str:
+    field = str(error["loc"][0])  # type: ignore[index]
+    secret = "SecretStr" in str(Settings.model_fields[field].annotation)
+    value = REDACTED if secret else values.get(field)
+    return f"{field.upper()}={value!r}: {error['msg']} (.env.example says what it means)"  # type: ignore[index]
+
+
+def _target_from_url(url: str) -> Target:
+    """postgres[ql]://user:password@host[:port]/name; the message never repeats the password."""
+    wanted = "DATABASE_URL must read postgresql://USER:PASSWORD@HOST[:PORT]/NAME"
+    try:
+        parts = urlsplit(url)
+        port = parts.port or 5432
+    except ValueError as exc:
+        raise ConfigurationError(f"{wanted} ({exc})") from exc
+    missing = [
+        what
+        for what, there in (
+            ("scheme postgresql://", parts.scheme in ("postgres", "postgresql")),
+            ("user", parts.username),
+            ("password", parts.password),
+            ("host", parts.hostname),
+            ("database name", parts.path.strip("/")),
+        )
+        if not there
+    ]
+    if missing:
+        raise ConfigurationError(f"{wanted}: {', '.join(missing)} missing")
+    return Target(
+        host=str(parts.hostname),
+        port=port,
+        dbname=unquote(parts.path.strip("/")),
+        user=unquote(str(parts.username)),
+        password=SecretStr(unquote(str(parts.password))),
+    )
