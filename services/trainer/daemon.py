@@ -1,0 +1,328 @@
+"""The trainer daemon: polls, starts a round when there is enough new code, watches it, never imports torch.
+
+One trainer a track: the daemon holds a lease and hands its fencing token to the child, which can commit
+only while no newer one exists.
+"""
+
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from services.core import log as logs
+from services.core.db import Database, as_json
+from services.core.errors import DatabaseUnavailableError, LeaseLostError, PublishError
+from services.core.models import HEARTBEAT_INTERVAL, Service, ServiceState
+from services.core.process import StopSignal, die_with_parent
+from services.core.settings import PROJECT, Settings, from_environment
+from services.trainer import heartbeat, publish, recipe
+from services.trainer.judge import Watched, backoff
+from services.trainer.ledger import Lease, Ledger
+from services.trainer.recipe import Recipe
+
+log = logging.getLogger(__name__)
+TICK = 0.5  # seconds between two looks at the child
+STOP_CHILD = 25.0  # seconds a child has to save and leave before it is killed
+TOKEN_VARIABLE = "RATCHET_LEASE_TOKEN"
+
+
+@dataclass(frozen=True)
+class Status:
+    """What the daemon's heartbeat says."""
+
+    state: ServiceState
+    message: str | None = None
+    new_contents: int = 0
+
+
+class Child:
+    """A round in its own process group: torchrun and the processes it starts."""
+
+    def __init__(self, settings: Settings, recipe_: Recipe, lease: Lease) -> None:
+        self.folder = settings.checkpoints_dir / recipe_.name
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / heartbeat.FILE_NAME).unlink(missing_ok=True)
+        processes = settings.nproc_per_node or _gpus() or 1
+        command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
+        command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1"]
+        command += ["--max-restarts", "0", "-m", "services.trainer.rounds"]
+        environment = {
+            **os.environ,
+            TOKEN_VARIABLE: str(lease.token),
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH")))),
+            "TOKENIZERS_PARALLELISM": "false",
+            "HF_HOME": os.environ.get("HF_HOME", str((settings.cache_dir / "huggingface").absolute())),
+            "TORCHELASTIC_ERROR_FILE": str((self.folder / "error.json").absolute()),
+        }
+        environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // processes)))
+        parent = os.getpid()
+        self.process = subprocess.Popen(
+            command,
+            env=environment,
+            start_new_session=True,
+            preexec_fn=lambda: die_with_parent(parent),
+        )
+        self.watched = Watched(since=time.monotonic())
+
+    def look(self) -> int | None:
+        """Take in the newest beat; the exit status, or None while it runs."""
+        status = self.process.poll()
+        self.watched = self.watched.seen(heartbeat.read(self.folder), time.monotonic())
+        return status
+
+    def stop(self, seconds: float = STOP_CHILD) -> None:
+        """SIGTERM, so that it saves; after `seconds` the whole group is killed."""
+        self._signal(signal.SIGTERM)
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            log.warning("the round did not leave in %.0f s: killing it", seconds)
+        self.kill()
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+        self.process.wait()
+
+    def _signal(self, number: int) -> None:
+        try:
+            os.killpg(self.process.pid, number)
+        except ProcessLookupError:
+            pass
+
+
+class Daemon:
+    """Holds the lease, starts children, judges them. One call of `tick` never blocks for long."""
+
+    def __init__(self, settings: Settings, recipe_: Recipe, database: Database) -> None:
+        self._settings = settings
+        self._recipe = recipe_
+        self._database = database
+        self._ledger = Ledger(database, recipe_.name)
+        self._instance = f"{socket.gethostname()}:{os.getpid()}"
+        self._lease: Lease | None = None
+        self._child: Child | None = None
+        self._failures = 0  # children in a row that did not close their round
+        self._next_poll = 0.0  # monotonic seconds
+        self._next_beat = 0.0
+        self._status = Status(ServiceState.IDLE, "starting")
+
+    def run(self, stop: StopSignal) -> None:
+        while not stop:
+            try:
+                self.tick(time.monotonic())
+            except DatabaseUnavailableError as exc:
+                if self._status.message != str(exc):
+                    log.warning("%s; trying again", exc)
+                self._status = replace(self._status, message=str(exc))
+                stop.wait(2.0)
+            stop.wait(TICK)
+        self._leave()
+
+    def tick(self, now: float) -> None:
+        """Look at the child or for work, and tell the database."""
+        if self._child is not None:
+            self._judge(self._child, now)
+        if now >= self._next_beat:
+            self._keep_lease(now)
+            self._beat()
+            self._next_beat = now + HEARTBEAT_INTERVAL
+        if self._lease is not None and self._child is None and now >= self._next_poll:
+            self._poll(now)
+            self._beat()
+
+    # the lease
+
+    def _keep_lease(self, now: float) -> None:
+        if self._lease is not None:
+            try:
+                self._ledger.renew(self._lease)
+            except LeaseLostError as exc:
+                log.error("%s: stopping this round", exc)
+                if self._child is not None:
+                    self._child.kill()
+                self._child = self._lease = None
+        if self._lease is None:
+            self._lease = self._ledger.take(self._recipe, self._instance)
+            if self._lease is None:
+                self._say(ServiceState.STANDBY, f"another trainer has the track {self._recipe.name}")
+            else:
+                log.info("track %s taken, token %d", self._recipe.name, self._lease.token)
+                self._settle()
+                self._say(ServiceState.IDLE, None)
+                self._next_poll = now
+
+    def _settle(self) -> None:
+        """What a crash may have left: `current` behind the ledger, temporaries, unrecorded adapters."""
+        champion = self._ledger.champion()
+        folder = self._settings.adapters_dir / self._recipe.name
+        try:
+            publish.settle(
+                folder, None if champion is None else champion.directory, self._ledger.directories()
+            )
+        except PublishError as exc:
+            log.error("%s", exc)
+
+    # looking for work
+
+    def _poll(self, now: float) -> None:
+        settings = self._settings
+        self._next_poll = now + settings.check_interval
+        new = self._ledger.count_new(self._recipe, settings.quality_threshold, self._most_counted)
+        waiting = self._ledger.open_round()
+        self._status = replace(self._status, new_contents=new)
+        if waiting is not None and waiting.attempts >= settings.max_attempts:
+            reason = f"crashed {waiting.attempts} times; last: {self._status.message or 'no message'}"
+            log.error("round %d is set aside: %s", waiting.number, reason)
+            assert self._lease is not None
+            self._ledger.fail(self._lease, reason)
+            self._failures = 0
+            self._say(ServiceState.IDLE, f"round {waiting.number} was set aside: {reason}")
+            return
+        if waiting is None and new < settings.min_new_files:
+            message = f"{new} of {settings.min_new_files} new contents above {settings.quality_threshold}"
+            if self._status.message != message:
+                log.info("waiting: %s", message)
+            self._say(ServiceState.IDLE, message)
+            return
+        self._start(resuming=waiting is not None)
+
+    @property
+    def _most_counted(self) -> int:
+        """Counting goes a little beyond what starts a round, not through ten million rows."""
+        return max(10_000, self._settings.min_new_files)
+
+    def _start(self, *, resuming: bool) -> None:
+        assert self._lease is not None
+        log.info("starting a round%s", " again" if resuming else "")
+        self._child = Child(self._settings, self._recipe, self._lease)
+        if not self._failures:
+            self._say(ServiceState.STARTING, "starting a round")
+
+    # judging the child
+
+    def _judge(self, child: Child, now: float) -> None:
+        exit_status = child.look()
+        beat = child.watched.beat
+        if exit_status is None:
+            stuck = child.watched.is_stuck(
+                now, stall_timeout=self._settings.stall_timeout, load_timeout=self._settings.load_timeout
+            )
+            if stuck:
+                self._recover(
+                    now,
+                    ServiceState.STALLED,
+                    f"no progress for {now - child.watched.since:.0f} s: {beat.message}",
+                )
+            elif not (self._failures and beat.state is ServiceState.STARTING):
+                self._failures = 0  # it runs again: whatever was wrong is over
+                self._say(beat.state, beat.message)
+            return
+        child.kill()  # what is left of its group
+        self._child = None
+        if exit_status == 0:
+            self._failures = 0
+            self._next_poll = now  # there may be enough for the next round already
+            self._say(ServiceState.IDLE, beat.message)
+            log.info("round finished: %s", beat.message)
+        elif beat.permanent:
+            self._failures = 1  # ill until a round trains again, not just until the next try
+            self._next_poll = now + max(self._settings.check_interval, backoff(1))
+            self._say(ServiceState.ERROR, beat.message)
+            self._uncount(beat.round_id)
+        else:
+            self._crashed(
+                now, ServiceState.RECOVERING, beat.message or f"the round ended with status {exit_status}"
+            )
+
+    def _recover(self, now: float, state: ServiceState, message: str) -> None:
+        log.error("%s: killing the round", message)
+        assert self._child is not None
+        self._child.kill()
+        self._child = None
+        self._crashed(now, state, message)
+
+    def _crashed(self, now: float, state: ServiceState, message: str) -> None:
+        self._failures += 1
+        wait = backoff(self._failures)
+        self._next_poll = now + wait
+        log.error("the round crashed (%s); taking it up again in %.0f s", message, wait)
+        self._say(state, message)
+        self._next_beat = now  # tell it at once
+
+    def _uncount(self, round_id: int | None) -> None:
+        if round_id is not None:
+            self._ledger.uncount(round_id)
+
+    # telling
+
+    def _say(self, state: ServiceState, message: str | None) -> None:
+        self._status = replace(self._status, state=state, message=message)
+
+    def _beat(self) -> None:
+        beat = self._child.watched.beat if self._child is not None else heartbeat.Beat()
+        detail = {
+            "track": self._recipe.name,
+            "round": beat.round,
+            "attempt": beat.attempt,
+            "step": beat.step,
+            "total_steps": beat.total_steps,
+            "loss": beat.loss,
+            "tokens_per_s": beat.tokens_per_s,
+            "eta_s": beat.eta_s,
+            "message": self._status.message,
+            "new_contents": self._status.new_contents,
+            "needed": self._settings.min_new_files,
+        }
+        self._tell("beat", state=self._status.state, detail=as_json(detail))
+
+    def _tell(self, query: str, **parameters: Any) -> None:
+        with self._database.transaction() as tx:
+            tx.execute(query, service=Service.TRAINER, instance=self._instance, **parameters)
+
+    def _leave(self) -> None:
+        log.info("stopping")
+        try:
+            if self._child is not None:
+                self._child.stop()
+                self._child.look()
+                self._uncount(self._child.watched.beat.round_id)
+            if self._lease is not None:
+                self._ledger.release(self._lease)
+            self._tell("end_beats")
+        except DatabaseUnavailableError as exc:
+            log.warning("left without a word to the database: %s", exc)
+
+
+def _gpus() -> int:
+    """How many GPUs the driver shows, without torch; CUDA_VISIBLE_DEVICES narrows it."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return len([device for device in visible.split(",") if device.strip() not in ("", "-1")])
+    return len([path for path in Path("/dev").glob("nvidia[0-9]*") if path.name[6:].isdigit()])
+
+
+def main() -> int:
+    if parent := os.environ.get("RATCHET_PARENT_PID"):
+        die_with_parent(int(parent))
+    settings = from_environment()
+    logs.setup("trainer", settings.log_level, settings.secrets())
+    resolved = recipe.load(settings.recipe, settings.recipe_overrides)
+    stop = StopSignal()
+    database = Database(
+        settings.database(),
+        application="ratchet trainer",
+        min_conn=settings.db_pool_min_conn,
+        max_conn=settings.db_pool_max_conn,
+    )
+    log.info("recipe %s (%s, %s)", resolved.name, resolved.base_model, resolved.method)
+    try:
+        Daemon(settings, resolved, database).run(stop)
+    finally:
+        database.close()
+    return 0

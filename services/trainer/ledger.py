@@ -1,0 +1,280 @@
+"""The trainer's side of the ledger: lease, rounds, snapshots, commits. Every write is fenced."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from services.core.db import Database, Transaction, as_json
+from services.core.errors import LeaseLostError
+from services.core.models import ContentRole, Json, RoundState, Subject
+from services.core.process import failpoint
+from services.trainer.recipe import Recipe
+from services.trainer.selection import Candidate, Choice, choose
+
+LEASE = 20.0  # seconds; renewed with every heartbeat, so four may be missed
+BYTES_PER_CHAR = 4  # at most, in UTF-8
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to train a track. The token grows with every lease: an older one commits nothing."""
+
+    track: str
+    token: int
+
+
+@dataclass(frozen=True)
+class Content:
+    content_id: int
+    sha256: bytes
+    language: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Adapter:
+    adapter_id: int
+    directory: str  # below the track's folder
+    manifest: Json
+
+
+@dataclass(frozen=True)
+class Round:
+    round_id: int
+    number: int
+    attempt: int
+    parent: Adapter | None  # the champion it continues from
+    snapshot_hash: str
+
+    @property
+    def name(self) -> str:
+        return f"round-{self.number:04}"
+
+
+class Ledger:
+    """One track's rows. Methods raise DatabaseUnavailableError when PostgreSQL is away for long."""
+
+    def __init__(self, database: Database, track: str) -> None:
+        self._database = database
+        self._track = track
+
+    # the lease
+
+    def take(self, recipe: Recipe, holder: str) -> Lease | None:
+        """The lease, or None while another trainer holds it."""
+
+        def work(tx: Transaction) -> Lease | None:
+            tx.execute("ensure_track", track=self._track, recipe=as_json(recipe.model_dump(mode="json")))
+            token = tx.value("take_lease", track=self._track, holder=holder, seconds=LEASE)
+            return None if token is None else Lease(self._track, token)
+
+        with self._database.transaction() as tx:
+            return work(tx)
+
+    def renew(self, lease: Lease) -> None:
+        """Raises LeaseLostError when another trainer has the track now."""
+        with self._database.transaction() as tx:
+            if tx.value("renew_lease", track=self._track, token=lease.token, seconds=LEASE) is None:
+                raise LeaseLostError(f"another trainer has taken the track {self._track}")
+
+    def release(self, lease: Lease) -> None:
+        with self._database.transaction() as tx:
+            tx.execute("release_lease", track=self._track, token=lease.token)
+
+    # looking
+
+    def count_new(self, recipe: Recipe, threshold: int, most: int) -> int:
+        """How many eligible contents no round of the track has had; counting stops at `most`."""
+        with self._database.transaction() as tx:
+            return int(tx.value("count_new_contents", **self._eligible(recipe, threshold), most=most))
+
+    def open_round(self) -> Any:
+        """The unfinished round's row, or None."""
+        with self._database.transaction() as tx:
+            return tx.one("open_round", track=self._track)
+
+    def champion(self) -> Adapter | None:
+        with self._database.transaction() as tx:
+            return self._champion(tx)
+
+    def directories(self) -> set[str]:
+        with self._database.transaction() as tx:
+            return {row.directory for row in tx.all("adapter_directories", track=self._track)}
+
+    def snapshot(self, round_id: int) -> dict[ContentRole, list[Content]]:
+        """The round's contents with their text, in order, by role."""
+
+        def work(tx: Transaction) -> dict[ContentRole, list[Content]]:
+            contents: dict[ContentRole, list[Content]] = {role: [] for role in ContentRole}
+            for row in tx.all("snapshot", round_id=round_id):
+                content = Content(row.content_id, bytes(row.sha256), row.language, row.text)
+                contents[ContentRole(row.role)].append(content)
+            return contents
+
+        return self._database.run(work)
+
+    # writing
+
+    def open_or_resume(
+        self, lease: Lease, recipe: Recipe, threshold: int, max_dataset_size: int
+    ) -> Round | None:
+        """The open round, or a new one with its snapshot; None when there is nothing to train on."""
+
+        def work(tx: Transaction) -> Round | None:
+            self._hold(tx, lease)
+            row = tx.one("open_round", track=self._track)
+            if row is not None:
+                attempt = tx.value("start_attempt", round_id=row.id)
+                parent = self._adapter(tx, row.parent_adapter_id)
+                return Round(row.id, row.number, attempt, parent, row.snapshot_hash)
+            choice = self._choose(tx, recipe, threshold, max_dataset_size)
+            if not choice.of(ContentRole.TRAIN):
+                return None
+            return self._insert_round(tx, recipe, choice)
+
+        opened = self._database.run(work)
+        failpoint("round.after_open")
+        return opened
+
+    def record_progress(self, round_id: int, kind: str, step: int, metrics: Mapping[str, Any]) -> None:
+        """One try only: a database that is away must not hold up a training step."""
+        with self._database.transaction() as tx:
+            tx.execute(
+                "record_progress", round_id=round_id, kind=kind, step=step, metrics=as_json(dict(metrics))
+            )
+
+    def close(
+        self,
+        lease: Lease,
+        round_: Round,
+        *,
+        state: RoundState,
+        training: Json | None,
+        verdict: Json,
+        losses: Mapping[Subject, Sequence[Any]],
+        manifest: Json | None = None,
+    ) -> None:
+        """Commit the round: its evaluations, its verdict and, when promoted, adapter and promotion.
+
+        All of it or nothing, and only under the newest lease (LeaseLostError otherwise). Safe to call
+        again after a connection broke while committing.
+        """
+
+        def work(tx: Transaction) -> None:
+            self._hold(tx, lease)
+            closed = tx.value(
+                "close_round",
+                round_id=round_.round_id,
+                state=state,
+                training=None if training is None else as_json(training),
+                verdict=as_json(verdict),
+            )
+            if closed is None:
+                return  # the commit that seemed lost had gone through
+            for subject, items in losses.items():
+                for item in items:
+                    tx.execute(
+                        "record_evaluation",
+                        round_id=round_.round_id,
+                        subject=subject,
+                        content_id=item.content_id,
+                        nats=item.nats,
+                        tokens=item.tokens,
+                        bytes=item.bytes,
+                    )
+            if manifest is not None:
+                self._promote(tx, lease, round_, manifest, verdict["reason"])
+
+        self._database.run(work)
+
+    def fail(self, lease: Lease, reason: str) -> None:
+        """Set the open round aside: its contents are not trained on again, the next round may run."""
+
+        def work(tx: Transaction) -> None:
+            self._hold(tx, lease)
+            row = tx.one("open_round", track=self._track)
+            if row is not None:
+                verdict = as_json({"promoted": False, "reason": reason})
+                tx.execute(
+                    "close_round", round_id=row.id, state=RoundState.FAILED, training=None, verdict=verdict
+                )
+
+        self._database.run(work)
+
+    def uncount(self, round_id: int) -> None:
+        """An interruption in good order is no crash."""
+        with self._database.transaction() as tx:
+            tx.execute("uncount_attempt", round_id=round_id)
+
+    # inside a transaction
+
+    def _hold(self, tx: Transaction, lease: Lease) -> None:
+        if tx.value("hold_token", track=self._track, token=lease.token) is None:
+            raise LeaseLostError(
+                f"another trainer has taken the track {self._track}: this one (token {lease.token}) commits nothing"
+            )
+
+    def _eligible(self, recipe: Recipe, threshold: int) -> dict[str, Any]:
+        return {
+            "track": self._track,
+            "threshold": threshold,
+            "languages": None if recipe.languages is None else list(recipe.languages),
+            "min_chars": recipe.min_chars,
+            "max_chars": recipe.max_chars,
+            "max_bytes": recipe.max_chars * BYTES_PER_CHAR,  # spares reading most texts that are too long
+        }
+
+    def _choose(self, tx: Transaction, recipe: Recipe, threshold: int, max_dataset_size: int) -> Choice:
+        rows = tx.all(
+            "candidates",
+            **self._eligible(recipe, threshold),
+            most=2 * max_dataset_size,  # room for what is held out
+        )
+        held_out = tx.all("held_out_clusters", track=self._track)
+        return choose(
+            [Candidate(row.content_id, bytes(row.sha256), row.cluster_id, row.score) for row in rows],
+            {row.cluster_id: ContentRole(row.role) for row in held_out},
+            {row.cluster_id for row in tx.all("trained_clusters", track=self._track)},
+            recipe,
+            max_dataset_size,
+        )
+
+    def _insert_round(self, tx: Transaction, recipe: Recipe, choice: Choice) -> Round:
+        parent = self._champion(tx)
+        row = tx.one(
+            "insert_round",
+            track=self._track,
+            recipe=as_json(recipe.model_dump(mode="json")),
+            parent=None if parent is None else parent.adapter_id,
+            snapshot_hash=choice.hash,
+        )
+        positions: dict[ContentRole, int] = dict.fromkeys(ContentRole, -1)
+        rows = []
+        for role, candidate in choice.contents:
+            positions[role] += 1
+            rows.append((row.id, candidate.content_id, str(role), positions[role]))
+        tx.copy("round_contents", ("round_id", "content_id", "role", "position"), rows)
+        for cluster_id, role in sorted(choice.newly_set_aside.items()):
+            tx.execute("set_aside", track=self._track, cluster_id=cluster_id, role=role, round_id=row.id)
+        return Round(row.id, row.number, 1, parent, choice.hash)
+
+    def _promote(self, tx: Transaction, lease: Lease, round_: Round, manifest: Json, reason: str) -> None:
+        tx.execute("mark_trained", track=self._track, round_id=round_.round_id)
+        adapter_id = tx.value(
+            "insert_adapter",
+            track=self._track,
+            round_id=round_.round_id,
+            directory=round_.name,
+            manifest=as_json(manifest),
+        )
+        tx.execute("promote", track=self._track, adapter_id=adapter_id, token=lease.token, reason=reason)
+
+    def _champion(self, tx: Transaction) -> Adapter | None:
+        row = tx.one("champion", track=self._track)
+        return None if row is None else Adapter(row.id, row.directory, row.manifest)
+
+    def _adapter(self, tx: Transaction, adapter_id: int | None) -> Adapter | None:
+        if adapter_id is None:
+            return None
+        row = tx.one("adapter", adapter_id=adapter_id)
+        return Adapter(row.id, row.directory, row.manifest)

@@ -1,0 +1,129 @@
+"""Publishing: a finished adapter gets its name in one step, and `current` moves in one more.
+
+The order is PostgreSQL's own for durable renames: write below a temporary name on the same volume,
+fsync the files, rename, fsync the directory. Only then is the row committed (by the ledger), and only
+then `current` moved. A crash between any two leaves the adapter before standing; `settle` tidies up.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from services.core.errors import PublishError
+from services.core.process import failpoint
+
+MANIFEST = "manifest.json"
+CURRENT = "current"
+TEMPORARY = ".publishing-"
+FORBIDDEN_SUFFIXES = (".bin", ".pt", ".pkl", ".pickle")  # pickles run code when they are loaded
+CHUNK = 1 << 20  # bytes
+
+
+def publish(
+    track_dir: Path, name: str, write: Callable[[Path], None], manifest: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write an adapter through `write(folder)` and give it its name; the manifest with file hashes.
+
+    What an earlier, uncommitted attempt left under the same name is replaced. Raises PublishError when
+    the disk is full or not writable: nothing of it remains, what was published before is untouched.
+    """
+    temporary = track_dir / f"{TEMPORARY}{name}-{os.getpid()}"
+    try:
+        track_dir.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        write(temporary)
+        failpoint("publish.after_write")
+        complete = {**manifest, "files": _hashes(temporary)}
+        (temporary / MANIFEST).write_text(
+            json.dumps(complete, indent=2, allow_nan=False) + "\n", encoding="utf-8"
+        )
+        for path in sorted(temporary.rglob("*")):
+            if path.is_file():
+                path.chmod(0o644)  # a server runs as someone else
+            _fsync(path)
+        _fsync(temporary)
+        temporary.chmod(0o755)
+        shutil.rmtree(track_dir / name, ignore_errors=True)
+        os.rename(temporary, track_dir / name)
+        _fsync(track_dir)
+        failpoint("publish.after_rename")
+        return complete
+    except OSError as exc:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise PublishError(
+            exc.errno,
+            f"the adapter cannot be written to {track_dir}: {exc.strerror or exc}; the one before stands",
+        ) from exc
+
+
+def point_current(track_dir: Path, name: str) -> None:
+    """Move `current` to the named adapter, atomically: a reader sees the old one or the new one."""
+    link = track_dir / CURRENT
+    if link.is_symlink() and os.readlink(link) == name:
+        return
+    temporary = track_dir / f"{TEMPORARY}{CURRENT}-{os.getpid()}"
+    try:
+        temporary.unlink(missing_ok=True)
+        temporary.symlink_to(name)
+        failpoint("publish.before_current")
+        os.replace(temporary, link)
+        _fsync(track_dir)
+    except OSError as exc:
+        raise PublishError(exc.errno, f"{link} cannot be moved to {name}: {exc.strerror or exc}") from exc
+
+
+def settle(track_dir: Path, champion: str | None, known: set[str]) -> None:
+    """After a crash: `current` follows the ledger, temporaries and unrecorded adapters go."""
+    if not track_dir.is_dir():
+        return
+    for path in track_dir.iterdir():
+        unrecorded = path.name.startswith("round-") and path.name not in known
+        if path.name.startswith(TEMPORARY) or unrecorded:
+            path.unlink() if path.is_symlink() else shutil.rmtree(path, ignore_errors=True)
+    if champion is not None:
+        point_current(track_dir, champion)
+
+
+def verify(folder: Path) -> dict[str, Any]:
+    """The manifest of a published adapter whose files are all there and unchanged.
+
+    Raises PublishError that names the file otherwise.
+    """
+    try:
+        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        found = _hashes(folder)
+    except (OSError, ValueError) as exc:
+        raise PublishError(f"{folder} is not a published adapter: {exc}") from exc
+    for name, expected in manifest["files"].items():
+        if found.get(name) != expected:
+            raise PublishError(
+                f"{folder / name} is {'changed' if name in found else 'missing'}: do not use it"
+            )
+    return manifest
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file but the manifest, by its path below the folder."""
+    hashes = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST):
+        if path.suffix in FORBIDDEN_SUFFIXES:
+            raise PublishError(f"{path.name} may hold a pickle: an adapter is safetensors and JSON only")
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            while chunk := file.read(CHUNK):
+                digest.update(chunk)
+        hashes[str(path.relative_to(folder))] = digest.hexdigest()
+    return hashes
+
+
+def _fsync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,104 @@
+"""Which contents a round trains on, and by which it is judged: a pure, deterministic choice."""
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from services.core.models import ContentRole
+from services.trainer.recipe import Recipe
+
+MOST_SET_ASIDE = 0.2  # of all clusters at most, however small the corpus
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A content that the track has not learned from."""
+
+    content_id: int
+    sha256: bytes
+    cluster_id: int
+    score: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A round's snapshot, in order, and the clusters it sets aside for good."""
+
+    contents: tuple[tuple[ContentRole, Candidate], ...]
+    newly_set_aside: Mapping[int, ContentRole]  # cluster_id → role
+
+    def of(self, role: ContentRole) -> list[Candidate]:
+        return [candidate for its_role, candidate in self.contents if its_role is role]
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 over role and content hash in order: the same snapshot has the same hash anywhere."""
+        digest = hashlib.sha256()
+        for role, candidate in self.contents:
+            digest.update(role.encode() + candidate.sha256)
+        return digest.hexdigest()
+
+
+def choose(
+    candidates: Iterable[Candidate],
+    set_aside: Mapping[int, ContentRole],
+    trained_clusters: Collection[int],
+    recipe: Recipe,
+    max_dataset_size: int,
+) -> Choice:
+    """Split by cluster, then take the best for training.
+
+    `set_aside` are the clusters that earlier rounds held out: they stay so, whatever comes. A cluster
+    the track has trained on is never set aside. New clusters go to a role by a hash of track and
+    content, so the choice depends on nothing but its arguments.
+    """
+    ordered = sorted(candidates, key=lambda candidate: (-candidate.score, candidate.sha256))
+    members: dict[int, list[Candidate]] = {}
+    for candidate in ordered:
+        members.setdefault(candidate.cluster_id, []).append(candidate)
+    free = [cluster for cluster in members if cluster not in set_aside and cluster not in trained_clusters]
+    newly = _set_aside(free, members, set_aside, recipe)
+    roles = {**set_aside, **newly}
+
+    by_role: dict[ContentRole, list[Candidate]] = {role: [] for role in ContentRole}
+    for candidate in ordered:
+        by_role[roles.get(candidate.cluster_id, ContentRole.TRAIN)].append(candidate)
+    limit = min(max_dataset_size, recipe.max_contents or max_dataset_size)
+    by_role[ContentRole.TRAIN] = by_role[ContentRole.TRAIN][:limit]
+    contents = tuple((role, candidate) for role in ContentRole for candidate in by_role[role])
+    return Choice(contents, newly)
+
+
+def _set_aside(
+    free: Sequence[int],
+    members: Mapping[int, list[Candidate]],
+    already: Mapping[int, ContentRole],
+    recipe: Recipe,
+) -> dict[int, ContentRole]:
+    """The roles of new clusters: by share, topped up to the minimum while a fifth of all allows."""
+    place = {cluster: _place(recipe.name, members[cluster]) for cluster in free}
+    ranked = sorted(free, key=lambda cluster: place[cluster])
+    held = recipe.held_out_share
+    chosen = {
+        cluster: ContentRole.HELD_OUT if place[cluster] < held else ContentRole.VALIDATION
+        for cluster in ranked
+        if place[cluster] < held + recipe.validation_share
+    }
+    most = max(2, int(MOST_SET_ASIDE * len(members)))
+    minima = ((ContentRole.HELD_OUT, recipe.held_out_min), (ContentRole.VALIDATION, recipe.validation_min))
+    total_min = sum(minimum for _, minimum in minima)
+    for role, minimum in minima:
+        wanted = min(minimum, max(1, most * minimum // total_min))
+        roles = {**already, **chosen}
+        have = sum(roles.get(cluster) is role for cluster in members)
+        spare = (cluster for cluster in ranked if cluster not in chosen)
+        for cluster in list(spare)[: max(0, wanted - have)]:
+            chosen[cluster] = role
+    return chosen
+
+
+def _place(track: str, contents: Sequence[Candidate]) -> float:
+    """A cluster's place in [0, 1): uniform, and the same whenever it is asked for."""
+    founder = min(candidate.sha256 for candidate in contents)
+    digest = hashlib.blake2b(track.encode() + b"\0" + founder, digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2**64

@@ -1,0 +1,57 @@
+"""A whole round with a tiny model: daemon, torchrun child, ledger, published adapter."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.core.db import Database
+from services.trainer import publish
+from tests.integration.trainer.conftest import Trainer, standard_library
+
+ROUND_TIMEOUT = 100.0  # seconds
+
+
+def rows(database: Database, statement: str) -> list[Any]:
+    with database.transaction() as tx:
+        tx._cursor.execute(statement)
+        return list(tx._cursor.fetchall())
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = ROUND_TIMEOUT) -> Any:
+    """The condition's first true value; fails after so many seconds."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if value := condition():
+            return value
+        time.sleep(0.2)
+    raise AssertionError(f"not within {seconds} s")
+
+
+def closed(database: Database) -> list[Any]:
+    return rows(database, "SELECT * FROM rounds WHERE state <> 'open' ORDER BY id")
+
+
+def test_a_round_trains_promotes_and_publishes(
+    trainer: Trainer, store: Callable[[list[str]], None], database: Database
+) -> None:
+    """Enough new code starts a round; its adapter is promoted, whole, recorded and behind `current`."""
+    store(standard_library(60))
+    trainer.start()
+    (round_,) = wait_for(lambda: closed(database))
+    assert round_.state == "promoted", round_.verdict
+    current = trainer.adapters / "tiny" / "current"
+    wait_for(current.is_symlink, 5)
+    assert current.readlink() == Path("round-0001")
+    manifest = publish.verify(current)
+    assert manifest["snapshot_hash"] == round_.snapshot_hash
+    assert {"adapter_config.json", "adapter_model.safetensors", "tokenizer.json"} <= set(manifest["files"])
+    assert round_.verdict["bits_per_byte"]["candidate"] < round_.verdict["bits_per_byte"]["base"]
+    trained = {row.content_id for row in rows(database, "SELECT content_id FROM trained")}
+    assert trained == {
+        row.content_id for row in rows(database, "SELECT content_id FROM round_contents WHERE role = 'train'")
+    }
+    assert json.loads((current / "adapter_config.json").read_text())["r"] == 8
