@@ -57,6 +57,7 @@ class Child:
             TOKEN_VARIABLE: str(lease.token),
             "PYTHONPATH": os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH")))),
             "TOKENIZERS_PARALLELISM": "false",
+            "TQDM_DISABLE": "1",  # the daemon shows progress, a log wants lines
             "HF_HOME": os.environ.get("HF_HOME", str((settings.cache_dir / "huggingface").absolute())),
             "TORCHELASTIC_ERROR_FILE": str((self.folder / "error.json").absolute()),
         }

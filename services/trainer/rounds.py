@@ -10,6 +10,7 @@ import logging
 import math
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -376,7 +377,7 @@ def _join_ranks() -> None:
 
 def main() -> int:
     """Exit status 0: the round is closed, or nothing was to do; 1: it failed; 143: it was interrupted."""
-    die_with_parent(os.getppid())
+    die_with_parent(os.getppid(), signal.SIGKILL)  # torchrun passes SIGTERM on; without it nobody would
     settings = from_environment()
     logs.setup("trainer.round", settings.log_level, settings.secrets())
     interruption = Interruption()

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from transformers import (
     EarlyStoppingCallback,
+    PrinterCallback,
     Trainer,
     TrainerCallback,
     TrainerControl,
@@ -93,7 +94,7 @@ def train(
             watch,  # after early stopping: it forces the last evaluation
         ],
     )
-    watch.trainer = trainer
+    trainer.remove_callback(PrinterCallback)  # the round logs what it hears
     resume = checkpoints.newest_valid(folder)
     trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
     return _summary(trainer, watch, rows)
@@ -180,8 +181,6 @@ class _Trainer(Trainer):
 
 class _Watch(TrainerCallback):
     """Reports steps and figures, seals checkpoints, stops on request or when the loss is not finite."""
-
-    trainer: Trainer
 
     def __init__(self, hooks: Hooks, arguments: TrainingArguments) -> None:
         self.tokens = 0

@@ -96,7 +96,7 @@ class Trainer:
         self.checkpoints = home / "checkpoints"
         self.log = home / "trainer.log"
         self._environment = {
-            **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
+            **os.environ,
             "POSTGRES_HOST": target.host,
             "POSTGRES_PORT": str(target.port),
             "POSTGRES_DB": target.dbname,
