@@ -33,6 +33,7 @@ CREATE TABLE files (
     size_bytes bigint NOT NULL,
     mtime_ns   bigint NOT NULL,                         -- size and mtime unchanged: not read again
     content_id bigint REFERENCES contents,
+    cluster_id bigint,                                  -- of the last content it held, kept while it is rejected
     reason     text,                                    -- stable code of the rejection
     detail     text,                                    -- its figures, for a person
     seen_at    timestamptz NOT NULL DEFAULT now(),      -- last time it was read and judged
