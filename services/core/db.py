@@ -7,6 +7,7 @@ a DatabaseUnavailableError, which `Database.run` retries with exponential backof
 import hashlib
 import json
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -325,7 +326,7 @@ def _finite(value: Any) -> Any:
             return {str(key): _finite(item) for key, item in value.items()}
         case list() | tuple():
             return [_finite(item) for item in value]
-        case float() if value != value or value in (float("inf"), float("-inf")):
+        case float() if not math.isfinite(value):
             return None
         case _:
             return value

@@ -20,6 +20,19 @@ INSTRUCTIONS = (
     "Create a {language} implementation:",
     "Develop {language} code that:",
 )
+SPOKEN = {  # how a language is called in a sentence, where it is not just capitalised
+    "javascript": "JavaScript",
+    "typescript": "TypeScript",
+    "php": "PHP",
+    "sql": "SQL",
+    "html": "HTML",
+    "css": "CSS",
+    "json": "JSON",
+    "yaml": "YAML",
+    "toml": "TOML",
+    "xml": "XML",
+}
+FENCES = {"c++": "cpp", "c#": "csharp", "shell": "bash"}  # a fence's name, where it is another
 CONTEXT_SHARE = (0.30, 0.40)
 MIN_CONTEXT_LINES = 5
 MIN_LINES = 2 * MIN_CONTEXT_LINES  # a shorter piece is not cut again
@@ -73,12 +86,14 @@ def completion_pairs(
 
 def _pair(content_id: int, lines: list[str], language: str, tokenizer: Tokenizer, max_length: int) -> Sample:
     digest = hashlib.blake2b("\n".join(lines).encode(), digest_size=8).digest()
-    instruction = INSTRUCTIONS[digest[0] % len(INSTRUCTIONS)].format(language=language)
+    instruction = INSTRUCTIONS[digest[0] % len(INSTRUCTIONS)].format(
+        language=SPOKEN.get(language, language.capitalize())
+    )
     low, high = CONTEXT_SHARE
     share = low + (high - low) * int.from_bytes(digest[1:5], "big") / 2**32
     cut = max(MIN_CONTEXT_LINES, round(share * len(lines)))
     context, code = "\n".join(lines[:cut]), "\n".join(lines[cut:])
-    fence = language.lower()
+    fence = FENCES.get(language, language)
 
     question = {"role": "user", "content": f"{instruction}\n\n```{fence}\n{context}\n```"}
     opening, closing = f"```{fence}\n", "\n```"

@@ -76,7 +76,7 @@ def store(database: Database) -> Callable[[list[str]], None]:
                 cursor.execute(
                     "WITH n AS (SELECT nextval('contents_id_seq') AS id) INSERT INTO contents (id, sha256, cluster_id,"
                     " language, text, bytes, lines, score, score_reasons, scorer_version) OVERRIDING SYSTEM VALUE"
-                    " SELECT n.id, %s, n.id, 'Python', %s, %s, %s, 90, %s, 1 FROM n RETURNING id",
+                    " SELECT n.id, %s, n.id, 'python', %s, %s, %s, 90, %s, 1 FROM n RETURNING id",
                     (digest, text, len(text.encode()), text.count("\n") + 1, as_json({})),
                 )
                 content_id = cursor.fetchone()[0]
