@@ -243,6 +243,7 @@ def connect(target: Target, application: str = "ratchet") -> Any:
             application_name=application,
             connect_timeout=CONNECT_TIMEOUT,
             keepalives_idle=30,
+            tcp_user_timeout=10_000,  # milliseconds; a half-open connection does not hang for ever
             options=f"-c statement_timeout={STATEMENT_TIMEOUT} -c timezone=UTC",
             cursor_factory=psycopg2.extras.NamedTupleCursor,
         )
@@ -270,8 +271,9 @@ def migrate(target: Target, role_passwords: dict[str, str] | None = None) -> lis
         with connection, connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
             cursor.execute(
-                "CREATE TABLE IF NOT EXISTS schema_migrations (version integer PRIMARY KEY, name text NOT NULL,"
-                " checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
+                "CREATE TABLE IF NOT EXISTS schema_migrations"
+                " (version integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL,"
+                " applied_at timestamptz NOT NULL DEFAULT now())"
             )
             cursor.execute("SELECT version, checksum FROM schema_migrations")
             recorded = dict(cursor.fetchall())

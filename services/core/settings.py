@@ -155,11 +155,12 @@ def from_environment(environ: Mapping[str, str] | None = None) -> Settings:
     """
     environ = os.environ if environ is None else environ
     for name in environ:
-        if name not in NAMES and (nearest := difflib.get_close_matches(name, NAMES, 1, SIMILAR)):
-            if not _is_other_programs(name):
-                raise ConfigurationError(
-                    f"{name} is not a setting: did you mean {nearest[0]}? (.env.example lists them all)"
-                )
+        if name in NAMES or _is_other_programs(name):
+            continue
+        if nearest := difflib.get_close_matches(name, NAMES, 1, SIMILAR):
+            raise ConfigurationError(
+                f"{name} is not a setting: did you mean {nearest[0]}? (.env.example lists them all)"
+            )
     values = {field: environ[name] for name, field in NAMES.items() if environ.get(name, "").strip()}
     try:
         return Settings.model_validate(values)
@@ -169,11 +170,8 @@ def from_environment(environ: Mapping[str, str] | None = None) -> Settings:
 
 def _is_other_programs(name: str) -> bool:
     """Names that other programs define and that happen to be near one of ours."""
-    return (
-        name.startswith(("WANDB_", "HF_", "PG", "GIT_", "RATCHET_"))
-        and name not in NAMES
-        and (difflib.get_close_matches(name, NAMES, 1, 0.93) == [])
-    )
+    foreign = name.startswith(("WANDB_", "HF_", "PG", "GIT_", "RATCHET_"))
+    return foreign and not difflib.get_close_matches(name, NAMES, 1, 0.93)
 
 
 def _explain(error: object, values: Mapping[str, str]) -> str:

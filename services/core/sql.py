@@ -37,7 +37,7 @@ def parse(text: str) -> list[Query]:
     ends = [header.start() for header in headers[1:]] + [len(text)]
     return [
         Query(header["name"], header["description"], text[header.end() : end].strip().rstrip(";"))
-        for header, end in zip(headers, ends, strict=True)
+        for header, end in zip(headers, ends, strict=False)  # no header: no query
     ]
 
 

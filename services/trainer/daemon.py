@@ -23,13 +23,12 @@ from services.core.process import StopSignal, die_with_parent
 from services.core.settings import PROJECT, Settings, from_environment
 from services.trainer import heartbeat, publish, recipe
 from services.trainer.judge import Watched, backoff
-from services.trainer.ledger import Lease, Ledger
+from services.trainer.ledger import LEASE_VARIABLE, Lease, Ledger
 from services.trainer.recipe import Recipe
 
 log = logging.getLogger(__name__)
 TICK = 0.5  # seconds between two looks at the child
 STOP_CHILD = 25.0  # seconds a child has to save and leave before it is killed
-TOKEN_VARIABLE = "RATCHET_LEASE_TOKEN"
 
 
 @dataclass(frozen=True)
@@ -49,12 +48,12 @@ class Child:
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / heartbeat.FILE_NAME).unlink(missing_ok=True)
         processes = settings.nproc_per_node or _gpus() or 1
-        command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
+        command = [sys.executable, "-m", "services.trainer.launch", "--nproc-per-node", str(processes)]
         command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1"]
         command += ["--max-restarts", "0", "-m", "services.trainer.rounds"]
         environment = {
             **os.environ,
-            TOKEN_VARIABLE: str(lease.token),
+            LEASE_VARIABLE: str(lease.token),
             "PYTHONPATH": os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH")))),
             "TOKENIZERS_PARALLELISM": "false",
             "TQDM_DISABLE": "1",  # the daemon shows progress, a log wants lines
@@ -67,7 +66,7 @@ class Child:
             command,
             env=environment,
             start_new_session=True,
-            preexec_fn=lambda: die_with_parent(parent),
+            preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  the daemon has one thread
         )
         self.watched = Watched(since=time.monotonic())
 

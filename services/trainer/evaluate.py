@@ -33,7 +33,7 @@ def losses(
     batch_size: int,
     pad_id: int,
     flatten: bool = False,
-    on_batch: Callable[[int, int], None] = lambda done, total: None,
+    on_batch: Callable[[int, int], None] | None = None,
 ) -> list[ContentLoss]:
     """Every content's loss, by content id; leaves the model in the mode it was in.
 
@@ -57,7 +57,8 @@ def losses(
                 content[0] += nats
                 content[1] += sample.code_end - sample.code_start
                 content[2] += sample.code_bytes
-            on_batch(min(start + batch_size, len(rows)), len(rows))
+            if on_batch is not None:
+                on_batch(min(start + batch_size, len(rows)), len(rows))
     finally:
         model.train(was_training)
     return [
@@ -79,7 +80,7 @@ def _sample_nats(
     predicted = torch.cat([torch.arange(start, end) for start, end in spans])
     targets = tensors["input_ids"].flatten()[predicted].to(device)
     inputs = {name: tensors[name].to(device) for name in ("input_ids", "position_ids")}
-    causal_lm: Any = model.get_base_model() if hasattr(model, "get_base_model") else model  # type: ignore[operator]
+    causal_lm: Any = model.get_base_model() if hasattr(model, "get_base_model") else model
     hidden = causal_lm.base_model(**inputs, use_cache=False).last_hidden_state  # (B, T, hidden)
     before = hidden.flatten(0, 1)[(predicted - 1).to(device)]  # the state that predicts each target
     head = causal_lm.get_output_embeddings()

@@ -1,6 +1,6 @@
 """How the daemon judges its child: pure, from beats, clock and exit status."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from services.core.models import ServiceState
 from services.trainer.heartbeat import Beat
@@ -13,7 +13,7 @@ class Watched:
     """What the daemon knows of a running child. Times are monotonic seconds of the daemon's own clock."""
 
     since: float  # when the counter last moved, or the child was started
-    beat: Beat = Beat()
+    beat: Beat = field(default_factory=Beat)
 
     def seen(self, beat: Beat | None, now: float) -> "Watched":
         """With the newest beat: only a counter that moved is a sign of life."""

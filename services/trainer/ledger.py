@@ -11,6 +11,7 @@ from services.core.process import failpoint
 from services.trainer.recipe import Recipe
 from services.trainer.selection import Candidate, Choice, choose
 
+LEASE_VARIABLE = "RATCHET_LEASE"  # the fencing token, handed to the child in its environment
 LEASE = 20.0  # seconds; renewed with every heartbeat, so four may be missed
 BYTES_PER_CHAR = 4  # at most, in UTF-8
 
@@ -211,7 +212,7 @@ class Ledger:
     def _hold(self, tx: Transaction, lease: Lease) -> None:
         if tx.value("hold_token", track=self._track, token=lease.token) is None:
             raise LeaseLostError(
-                f"another trainer has taken the track {self._track}: this one (token {lease.token}) commits nothing"
+                f"another trainer has taken the track {self._track}: token {lease.token} commits nothing"
             )
 
     def _eligible(self, recipe: Recipe, threshold: int) -> dict[str, Any]:

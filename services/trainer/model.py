@@ -154,6 +154,11 @@ def attention(recipe: Recipe) -> str:
     return "flash_attention_2" if wanted and importlib.util.find_spec("flash_attn") else "sdpa"
 
 
+def wants_flat_rows(model: Any) -> bool:
+    """Whether its attention takes documents of any length in one row: no padding then."""
+    return bool(model.config._attn_implementation == "flash_attention_2")  # noqa: SLF001  no public name
+
+
 def with_adapter(base: Any, recipe: Recipe, champion: Path | None) -> Any:
     """The base with one trainable adapter: the champion's, to go on from, or a fresh one.
 
@@ -198,7 +203,8 @@ def champion_on(base: Any, champion: Path) -> Any:
 
 def _keep_gradients_on_avx512(model: Any) -> None:
     """bitsandbytes 0.50 repacks NF4 weights for AVX512-BF16 CPUs at the first evaluation and then drops
-    gradients silently: keep it from doing so."""
+    gradients silently: keep it from doing so.
+    """
     for part in model.modules():
         if hasattr(part, "support_avx512bf16_for_cpu"):
             part.support_avx512bf16_for_cpu = False

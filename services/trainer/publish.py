@@ -64,7 +64,7 @@ def publish(
 def point_current(track_dir: Path, name: str) -> None:
     """Move `current` to the named adapter, atomically: a reader sees the old one or the new one."""
     link = track_dir / CURRENT
-    if link.is_symlink() and os.readlink(link) == name:
+    if link.is_symlink() and link.readlink() == Path(name):
         return
     temporary = track_dir / f"{TEMPORARY}{CURRENT}-{os.getpid()}"
     try:

@@ -35,13 +35,12 @@ from services.trainer import evaluate, gate, model, publish, recipe, samples, tr
 from services.trainer.evaluate import ContentLoss
 from services.trainer.heartbeat import Heart
 from services.trainer.interruption import Interrupted, Interruption
-from services.trainer.ledger import Adapter, Content, Lease, Ledger, Round
+from services.trainer.ledger import LEASE_VARIABLE, Adapter, Content, Lease, Ledger, Round
 from services.trainer.packing import Row, pack
 from services.trainer.recipe import Recipe
 from services.trainer.tracking import Trackers
 
 log = logging.getLogger(__name__)
-TOKEN_VARIABLE = "RATCHET_LEASE_TOKEN"
 CANDIDATE = "candidate"  # the finished training, kept until the round is closed
 TRAINING = "training.json"  # written last into it
 PERMANENT = (ConfigurationError, ModelNotFoundError)  # trying again at once cures neither
@@ -203,7 +202,7 @@ def _measure(
         rows,
         batch_size=context.recipe.batch_size,
         pad_id=pad_id,
-        flatten=adapted.config._attn_implementation == "flash_attention_2",
+        flatten=model.wants_flat_rows(adapted),
         on_batch=on_batch,
     )
     log.info("%s: %.4f bits per byte over %d contents", what, evaluate.bits_per_byte(items), len(items))
@@ -228,7 +227,8 @@ def _train(context: Context, round_: Round, adapted: Any, rows: Rows, pad_id: in
     try:
         with context.interruption.deferred():
             hooks = _hooks(context, round_, trackers, rows, pad_id)
-            result = train.train(adapted, rows.train, context.recipe, folder, pad_id, hooks)
+            flat = model.wants_flat_rows(adapted)
+            result = train.train(adapted, rows.train, context.recipe, folder, pad_id, hooks, flatten=flat)
     finally:
         if trackers is not None:
             trackers.close()
@@ -391,7 +391,7 @@ def main() -> int:
         max_conn=settings.db_pool_max_conn,
     )
     ledger = Ledger(database, resolved.name)
-    lease = Lease(resolved.name, int(os.environ[TOKEN_VARIABLE]))
+    lease = Lease(resolved.name, int(os.environ[LEASE_VARIABLE]))
     try:
         _join_ranks()
         run(Context(settings, resolved, ledger, lease, heart, interruption))

@@ -37,7 +37,7 @@ class Trackers:
     def _open(self, name: str, start: Callable[[], tuple[Write, Callable[[], None]] | None]) -> None:
         try:
             writer = start()
-        except Exception as exc:  # noqa: BLE001  whatever a tracker raises, the round goes on
+        except Exception as exc:  # whatever a tracker raises, the round goes on
             log.warning(
                 "%s does not start (%s: %s); the round goes on without it", name, type(exc).__name__, exc
             )
@@ -48,7 +48,7 @@ class Trackers:
     def _guard(self, name: str, use: Callable[[Any], None], part: int) -> None:
         try:
             use(self._writers[name][part])
-        except Exception as exc:  # noqa: BLE001  as above
+        except Exception as exc:  # as above
             log.warning("%s failed (%s: %s); the round goes on without it", name, type(exc).__name__, exc)
             self._writers.pop(name, None)
 
@@ -61,7 +61,7 @@ def wandb_mode(settings: Settings) -> str:
 def _tensorboard(folder: Path) -> tuple[Write, Callable[[], None]]:
     from torch.utils.tensorboard import SummaryWriter
 
-    writer: Any = SummaryWriter(str(folder))  # type: ignore[no-untyped-call]
+    writer: Any = SummaryWriter(str(folder))
 
     def write(metrics: Mapping[str, float], step: int) -> None:
         for name, value in metrics.items():
@@ -86,7 +86,7 @@ def _wandb(
     run: Any = wandb.init(
         project=settings.wandb_project,
         entity=settings.wandb_entity,
-        mode=mode,
+        mode=mode,  # type: ignore[arg-type]
         group=track,
         name=f"{track}-{round_name}",
         config=dict(config),

@@ -69,7 +69,14 @@ class Hooks:
 
 
 def train(
-    model: Any, rows: Sequence[Row], recipe: Recipe, folder: Path, pad_id: int, hooks: Hooks
+    model: Any,
+    rows: Sequence[Row],
+    recipe: Recipe,
+    folder: Path,
+    pad_id: int,
+    hooks: Hooks,
+    *,
+    flatten: bool = False,
 ) -> Training:
     """Train the adapter in `model` and leave the best of its states in it.
 
@@ -78,7 +85,6 @@ def train(
     loss is not finite.
     """
     on_gpu = torch.cuda.is_available()
-    flatten = model.config._attn_implementation == "flash_attention_2"
     arguments = _arguments(recipe, folder, len(rows), on_gpu)
     watch = _Watch(hooks, arguments)
     trainer = _Trainer(
@@ -175,7 +181,7 @@ class _Trainer(Trainer):
             f"{metric_key_prefix}_bits_per_byte": result.bits_per_byte,
         }
         self.log(metrics)
-        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)  # type: ignore[has-type]
         return metrics
 
 
@@ -256,7 +262,7 @@ def _summary(trainer: _Trainer, watch: _Watch, rows: Sequence[Row]) -> Training:
         raise RoundError(f"{watch.diverged}: lower the recipe's learning_rate")
     state = trainer.state
     evaluations = [entry for entry in state.log_history if "eval_loss" in entry]
-    best = min(evaluations, key=lambda entry: entry["eval_loss"], default={})
+    best: dict[str, Any] = min(evaluations, key=lambda entry: entry["eval_loss"], default={})
     train_losses = [entry["loss"] for entry in state.log_history if "loss" in entry]
     last = train_losses[-max(1, len(train_losses) // 10) :]
     return Training(

@@ -37,9 +37,9 @@ def qwen(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def recipe_file(qwen: Path, tmp_path: Path) -> Path:
     path = tmp_path / "tiny.yaml"
     path.write_text(
-        f"base_model: {qwen}\nmethod: qlora\nlora_r: 64\nlora_alpha: 128\nlearning_rate: 5.0e-4\nmax_length: 1024\n"
-        "batch_size: 4\ngradient_accumulation_steps: 1\nheld_out_min: 16\nvalidation_min: 8\neval_steps: 10\n"
-        "epochs: 4\ngradient_checkpointing: true\n"
+        f"base_model: {qwen}\nmethod: qlora\nlora_r: 64\nlora_alpha: 128\nlearning_rate: 5.0e-4\n"
+        "max_length: 1024\nbatch_size: 4\ngradient_accumulation_steps: 1\nheld_out_min: 16\n"
+        "validation_min: 8\neval_steps: 10\nepochs: 4\ngradient_checkpointing: true\n"
     )
     return path
 

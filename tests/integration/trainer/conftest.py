@@ -22,7 +22,11 @@ TEMPLATE = (
 def standard_library(most: int) -> list[str]:
     """Real code: modules of the standard library between 2 and 6 kB."""
     folder = Path(sysconfig.get_paths()["stdlib"])
-    texts = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*/*.py")) if 2000 < path.stat().st_size < 6000]
+    texts = [
+        path.read_text(encoding="utf-8")
+        for path in sorted(folder.glob("*/*.py"))
+        if 2000 < path.stat().st_size < 6000
+    ]
     return texts[:most]
 
 
@@ -36,14 +40,21 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny-model")
     special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
     bpe = ByteLevelBPETokenizer()
-    bpe.train_from_iterator(standard_library(40), vocab_size=1000, special_tokens=special, show_progress=False)
+    bpe.train_from_iterator(
+        standard_library(40), vocab_size=1000, special_tokens=special, show_progress=False
+    )
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=bpe._tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>", chat_template=TEMPLATE
+        tokenizer_object=bpe._tokenizer,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        chat_template=TEMPLATE,
     )
     tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
     shape = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
-    config = LlamaConfig(vocab_size=len(tokenizer), num_key_value_heads=2, max_position_embeddings=2048, **shape)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), num_key_value_heads=2, max_position_embeddings=2048, **shape
+    )
     LlamaForCausalLM(config).save_pretrained(folder)
     return folder
 
@@ -53,9 +64,9 @@ def recipe_file(tiny_model: Path, tmp_path: Path) -> Path:
     """A recipe that trains the tiny model in seconds, and learns for certain."""
     path = tmp_path / "tiny.yaml"
     path.write_text(
-        f"base_model: {tiny_model}\nmethod: lora\nlora_r: 8\nlearning_rate: 0.02\nmax_length: 512\nbatch_size: 2\n"
-        "gradient_accumulation_steps: 1\nheld_out_min: 8\nvalidation_min: 4\nheld_out_pairs: 1\neval_steps: 5\n"
-        "early_stopping_threshold: 0.0\ngradient_checkpointing: false\n"
+        f"base_model: {tiny_model}\nmethod: lora\nlora_r: 8\nlearning_rate: 0.02\nmax_length: 512\n"
+        "batch_size: 2\ngradient_accumulation_steps: 1\nheld_out_min: 8\nvalidation_min: 4\n"
+        "held_out_pairs: 1\neval_steps: 5\nearly_stopping_threshold: 0.0\ngradient_checkpointing: false\n"
     )
     return path
 
@@ -68,20 +79,23 @@ def store(database: Database) -> Callable[[list[str]], None]:
         with database.transaction() as tx:
             cursor = tx._cursor
             cursor.execute(
-                "INSERT INTO sources (name) VALUES ('repo') ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id"
+                "INSERT INTO sources (name) VALUES ('repo')"
+                " ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id"
             )
             source = cursor.fetchone()[0]
             for text in texts:
                 digest = hashlib.sha256(text.encode()).digest()
                 cursor.execute(
-                    "WITH n AS (SELECT nextval('contents_id_seq') AS id) INSERT INTO contents (id, sha256, cluster_id,"
-                    " language, text, bytes, lines, score, score_reasons, scorer_version) OVERRIDING SYSTEM VALUE"
-                    " SELECT n.id, %s, n.id, 'python', %s, %s, %s, 90, %s, 1 FROM n RETURNING id",
+                    "WITH new AS (SELECT nextval('contents_id_seq') AS id)"
+                    " INSERT INTO contents (id, sha256, cluster_id, language, text, bytes, lines, score,"
+                    " score_reasons, scorer_version) OVERRIDING SYSTEM VALUE"
+                    " SELECT new.id, %s, new.id, 'python', %s, %s, %s, 90, %s, 1 FROM new RETURNING id",
                     (digest, text, len(text.encode()), text.count("\n") + 1, as_json({})),
                 )
                 content_id = cursor.fetchone()[0]
                 cursor.execute(
-                    "INSERT INTO files (source_id, path, size_bytes, mtime_ns, content_id) VALUES (%s, %s, %s, 0, %s)",
+                    "INSERT INTO files (source_id, path, size_bytes, mtime_ns, content_id)"
+                    " VALUES (%s, %s, %s, 0, %s)",
                     (source, f"{digest.hex()}.py", len(text), content_id),
                 )
 
@@ -94,6 +108,7 @@ class Trainer:
     def __init__(self, target: Target, recipe_file: Path, home: Path) -> None:
         self.adapters = home / "adapters"
         self.checkpoints = home / "checkpoints"
+        self.cache = home / "cache"
         self.log = home / "trainer.log"
         self._environment = {
             **os.environ,
@@ -105,7 +120,7 @@ class Trainer:
             "RECIPE": str(recipe_file),
             "ADAPTERS_DIR": str(self.adapters),
             "CHECKPOINTS_DIR": str(self.checkpoints),
-            "CACHE_DIR": str(home / "cache"),
+            "CACHE_DIR": str(self.cache),
             "LOGS_DIR": str(home / "logs"),
             "MIN_NEW_FILES": "10",
             "CHECK_INTERVAL": "1",

@@ -38,7 +38,9 @@ def test_a_child_killed_anywhere_loses_nothing(
     wait_for(current.is_symlink, 40)
     assert [row.state for row in rows(database, "SELECT state FROM rounds WHERE number = 1")] == ["promoted"]
     manifest = publish.verify(current)
-    ((recorded,),) = rows(database, "SELECT manifest FROM adapters WHERE track = 'tiny' AND directory = 'round-0001'")
+    ((recorded,),) = rows(
+        database, "SELECT manifest FROM adapters WHERE track = 'tiny' AND directory = 'round-0001'"
+    )
     assert manifest == recorded
     assert not list(current.parent.glob(f"{publish.TEMPORARY}*"))
     snapshot = rows(database, "SELECT count(*) FROM round_contents WHERE role = 'train' AND round_id = 1")
@@ -89,7 +91,7 @@ def test_only_one_of_two_trainers_has_the_track(
 def test_a_stopped_trainer_leaves_at_once_and_goes_on_later(
     trainer: Trainer, store: Callable[[list[str]], None], database: Database
 ) -> None:
-    """SIGTERM while it trains: exit status 0 within seconds, the round stays open, uncounted, and is finished later."""
+    """SIGTERM while it trains: out within seconds, status 0; the round stays open and is finished later."""
     store(standard_library(60))
     daemon = trainer.start()
     wait_for(lambda: rows(database, "SELECT 1 FROM heartbeats WHERE state IN ('training', 'evaluating')"))

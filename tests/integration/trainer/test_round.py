@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from services.core.db import Database
 from services.trainer import publish
 from tests.integration.trainer.conftest import Trainer, standard_library

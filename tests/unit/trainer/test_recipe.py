@@ -17,7 +17,12 @@ def test_every_recipe_that_ships_is_valid(name: str) -> None:
 def test_the_first_seeds_parameters_are_kept() -> None:
     """`qwen14b-qlora` is the system it came from."""
     recipe = load("qwen14b-qlora")
-    assert (recipe.lora_r, recipe.lora_alpha, recipe.batch_size, recipe.gradient_accumulation_steps) == (256, 512, 4, 4)
+    assert (recipe.lora_r, recipe.lora_alpha, recipe.batch_size, recipe.gradient_accumulation_steps) == (
+        256,
+        512,
+        4,
+        4,
+    )
     assert (recipe.learning_rate, recipe.max_length, recipe.held_out_share) == (2e-5, 4096, 0.05)
     assert (recipe.early_stopping_patience, recipe.early_stopping_threshold) == (3, 0.01)
 
@@ -44,7 +49,9 @@ def test_an_unknown_field_names_the_nearest(tmp_path: Path) -> None:
 
 def test_an_impossible_value_says_where_it_comes_from() -> None:
     """Field, value, limit, and the environment if it was that."""
-    with pytest.raises(ConfigurationError, match=r"batch_size=0 \(from BATCH_SIZE in the environment\).*greater than"):
+    with pytest.raises(
+        ConfigurationError, match=r"batch_size=0 \(from BATCH_SIZE in the environment\).*greater than"
+    ):
         load("demo", {"batch_size": 0})
 
 

@@ -46,7 +46,15 @@ def test_prompt_and_code_together_are_the_content() -> None:
     assert text_of(sample.ids[sample.code_end :]) == "\n```<end>"
 
 
-@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"), max_size=60), max_size=120))
+@given(
+    st.lists(
+        st.text(
+            st.characters(codec="utf-8", exclude_characters="\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"),
+            max_size=60,
+        ),
+        max_size=120,
+    )
+)
 def test_pairs_fit_and_are_the_same_every_time(lines: list[str]) -> None:
     """No pair is longer than a row; the same content gives the same pairs."""
     text = "\n".join(lines)

@@ -12,7 +12,9 @@ from services.trainer.selection import MOST_SET_ASIDE, Candidate, choose
 RECIPE = Recipe(name="test", base_model="./model")
 candidates = st.lists(
     st.builds(
-        lambda number, cluster, score: Candidate(number, hashlib.sha256(bytes([number])).digest(), cluster, score),
+        lambda number, cluster, score: Candidate(
+            number, hashlib.sha256(bytes([number])).digest(), cluster, score
+        ),
         st.integers(0, 255),
         st.integers(0, 60),
         st.integers(0, 100),
@@ -40,16 +42,22 @@ def test_what_is_held_out_stays_held_out(first: list[Candidate], more: list[Cand
     known = {candidate.content_id for candidate in first}
     later = [*first, *(candidate for candidate in more if candidate.content_id not in known)]
     after = choose(later, before.newly_set_aside, trained, RECIPE, 1000)
-    assert not {candidate.cluster_id for candidate in after.of(ContentRole.TRAIN)} & set(before.newly_set_aside)
+    assert not {candidate.cluster_id for candidate in after.of(ContentRole.TRAIN)} & set(
+        before.newly_set_aside
+    )
     assert not trained & set(after.newly_set_aside)
 
 
 @given(candidates, st.randoms())
-def test_the_choice_does_not_depend_on_the_order_of_rows(given_candidates: list[Candidate], random: object) -> None:
+def test_the_choice_does_not_depend_on_the_order_of_rows(
+    given_candidates: list[Candidate], random: object
+) -> None:
     """The same contents give the same snapshot hash, however the database returns them."""
     shuffled = list(given_candidates)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert choose(given_candidates, {}, set(), RECIPE, 50).hash == choose(shuffled, {}, set(), RECIPE, 50).hash
+    assert (
+        choose(given_candidates, {}, set(), RECIPE, 50).hash == choose(shuffled, {}, set(), RECIPE, 50).hash
+    )
 
 
 @given(candidates, st.integers(1, 30))
