@@ -1,0 +1,84 @@
+"""`python -m services.metrics`: the application under gunicorn, until SIGTERM."""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gunicorn.app.base import BaseApplication
+from gunicorn.glogging import Logger
+
+from services.core import log
+from services.core.errors import ConfigurationError
+from services.core.process import die_with_parent
+from services.core.settings import Settings, from_environment
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+THREADS = 16  # requests at a time; none waits longer than cached.PATIENCE for the database
+GRACE = 5  # seconds that requests under way have to end after SIGTERM
+
+
+class ProjectLogger(Logger):
+    """gunicorn's messages go the way of all others, to the handler of services.core.log."""
+
+    def setup(self, cfg: Any) -> None:
+        super().setup(cfg)
+        self.error_log.handlers.clear()
+        self.error_log.propagate = True
+
+
+class Server(BaseApplication):
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        super().__init__()
+
+    def load_config(self) -> None:
+        options = {
+            "bind": f"{_bracketed(self._settings.metrics_host)}:{self._settings.metrics_port}",
+            "worker_class": "gthread",
+            "workers": 1,
+            "threads": THREADS,
+            "graceful_timeout": GRACE,
+            "control_socket_disable": True,  # its default path is shared between projects
+            "worker_tmp_dir": _beat_directory(),
+            "accesslog": None,
+            "loglevel": self._settings.log_level.lower(),
+            "logger_class": ProjectLogger,
+            "proc_name": "ratchet metrics",
+        }
+        for name, value in options.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> "Flask":
+        from services.metrics.app import create_app  # in the worker: the master stays small
+
+        return create_app(self._settings)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _beat_directory() -> str:
+    """Where the worker's sign of life to its master lies: in memory, so that no slow disk kills it."""
+    memory = Path("/dev/shm")  # noqa: S108  gunicorn makes its file there with mkstemp
+    return str(memory) if os.access(memory, os.W_OK | os.X_OK) else tempfile.gettempdir()
+
+
+def main() -> None:
+    if parent := os.environ.get("RATCHET_PARENT_PID"):
+        die_with_parent(int(parent))
+    try:
+        settings = from_environment()
+        log.setup("metrics", settings.log_level, settings.secrets())
+        settings.database()
+    except ConfigurationError as exc:
+        sys.exit(f"metrics cannot start: {exc}")
+    Server(settings).run()
+
+
+if __name__ == "__main__":
+    main()

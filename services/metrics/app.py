@@ -1,0 +1,112 @@
+"""The routes: /health, /metrics and the page. Only GET and HEAD, only JSON, text and HTML."""
+
+from typing import Any
+
+from flask import Flask, Response, abort, current_app, render_template, request
+from werkzeug.exceptions import HTTPException, InternalServerError
+
+from services.core.settings import Settings, from_environment
+from services.metrics import page
+from services.metrics.document import document, strict_json
+from services.metrics.health import Status
+from services.metrics.negotiation import Format, choose
+from services.metrics.observer import Observer
+
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+def create_app(settings: Settings | None = None) -> Flask:
+    """The application; reads no row before the first request that needs one.
+
+    Raises ConfigurationError when the settings name no way to log in to the database.
+    """
+    settings = settings or from_environment()
+    observer = Observer(settings)
+    app = Flask(__name__)
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    app.jinja_env.filters.update(page.FILTERS)
+    app.extensions["observer"] = observer
+    _add_health(app, observer)
+    _add_metrics(app, observer)
+    app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(Exception, _unforeseen)
+    app.after_request(_harden)
+    return app
+
+
+def _add_health(app: Flask, observer: Observer) -> None:
+    @app.get("/health")
+    def health() -> Response:
+        found = observer.health()
+        return _json(found.as_json(), 503 if found.status is Status.ILL else 200)
+
+    @app.get("/health/live")
+    def live() -> Response:
+        return _json({"status": "ok"})
+
+    @app.get("/health/ready")
+    def ready() -> Response:
+        why = observer.not_ready()
+        return _json({"status": "ok"}) if why is None else _json({"status": "ill", "reason": why}, 503)
+
+
+def _add_metrics(app: Flask, observer: Observer) -> None:
+    @app.get("/metrics")
+    def metrics() -> Response:
+        wanted = request.args.get("format")
+        if wanted is not None and wanted not in list(Format):
+            abort(400, f"format={wanted!r} is unknown: it may be json or prometheus")
+        accept = request.headers.get("Accept")
+        reading, health = observer.snapshot(), observer.health()
+        if (wanted or choose(accept)) == Format.PROMETHEUS:
+            from services.metrics.exposition import expose  # 60 ms that a start need not wait for
+
+            body, content_type = expose(reading, health, accept)
+            response = Response(body, content_type=content_type)
+        else:
+            response = _json(document(reading, health))
+        response.vary.add("Accept")
+        return response
+
+    @app.get("/")
+    def index() -> str:
+        return render_template("page.html", **page.view(observer.snapshot(), observer.health()))
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(strict_json(value) + "\n", status, content_type="application/json")
+
+
+def _http_error(error: HTTPException) -> Response:
+    """The error as HTML for a browser, as JSON for everyone else; headers such as Allow stay."""
+    response = Response(status=error.code or 500)
+    for name, value in error.get_headers():
+        response.headers[name] = value
+    for_people = not request.path.startswith(("/metrics", "/health"))
+    if for_people and "text/html" in request.headers.get("Accept", ""):
+        response.data = render_template("error.html", error=error)
+    else:
+        response.data = strict_json({"error": error.name, "message": error.description}) + "\n"
+        response.content_type = "application/json"
+    if request.path == "/metrics":
+        response.vary.add("Accept")
+    return response
+
+
+def _unforeseen(error: Exception) -> Response:
+    """A fault of ours: the traceback goes to the log and nowhere else."""
+    current_app.logger.error("%s %s failed", request.method, request.path, exc_info=error)
+    return _http_error(InternalServerError("this page could not be made; the log of metrics says why"))
+
+
+def _harden(response: Response) -> Response:
+    response.headers["Content-Security-Policy"] = POLICY
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Referrer-Policy"] = "no-referrer"
+    if request.endpoint != "static":
+        response.headers["Cache-Control"] = "no-store"
+    return response

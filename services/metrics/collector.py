@@ -1,0 +1,202 @@
+"""Read the whole state of Ratchet: a few read-only queries, sql/queries/metrics.sql, in one view."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from services.core.db import Database, Transaction, is_migrated
+from services.core.errors import MigrationError
+from services.core.models import Json, RoundState, Service
+from services.core.settings import Settings
+from services.metrics.health import Beat
+
+ROUNDS = 20  # newest rounds shown
+CURVE_POINTS = 200  # of each kind; more than a chart can show
+QUICK, PATIENT = 3_000, 30_000  # milliseconds a query of the vital signs, of the snapshot, may take
+QUALITY_THRESHOLD = int(Settings.model_fields["quality_threshold"].default)
+
+
+@dataclass(frozen=True)
+class VitalSigns:
+    """What health is judged by; cheap to read."""
+
+    migrated: bool
+    beats: Sequence[Beat] = ()
+
+
+def vital_signs(database: Database) -> VitalSigns:
+    """Whether the migrations are applied, and every heartbeat.
+
+    Raises DatabaseUnavailableError when the database does not answer.
+    """
+    with database.transaction() as transaction:
+        _look_only(transaction, QUICK)
+        if not is_migrated(transaction):
+            return VitalSigns(migrated=False)
+        return VitalSigns(migrated=True, beats=[_beat(row) for row in transaction.all("metrics_beats")])
+
+
+def snapshot(database: Database, quality_threshold: int = QUALITY_THRESHOLD) -> dict[str, Any]:
+    """The state of ingest, tracks, rounds and services, at one instant.
+
+    Values are those of PostgreSQL (datetimes, decimals): `services.metrics.document.strict_json`
+    writes them. Raises DatabaseUnavailableError, or MigrationError when migrations are missing.
+    """
+    with database.transaction() as transaction:
+        _look_only(transaction, PATIENT)
+        if not is_migrated(transaction):
+            raise MigrationError(f"migrations are missing at {database.target}: run `ratchet migrate`")
+        services = transaction.all("metrics_beats")
+        tracks = transaction.all("metrics_tracks", quality_threshold=quality_threshold)
+        rounds = [row._asdict() for row in transaction.all("metrics_rounds", limit=ROUNDS)]
+        shown = _shown_round(rounds)
+        return {
+            "state": _state(tracks),
+            "training_metrics": _training_metrics(rounds),
+            "config": _config(tracks),
+            "ingest": _ingest(transaction, quality_threshold),
+            "tracks": [_track(row) for row in tracks],
+            "rounds": rounds,
+            "running_round": _running(rounds, services),
+            "curve": None if shown is None else _curve(transaction, shown),
+            "services": [row._asdict() for row in services],
+        }
+
+
+def _look_only(transaction: Transaction, milliseconds: int) -> None:
+    transaction.execute("metrics_read_only")
+    transaction.execute("metrics_patience", milliseconds=milliseconds)
+
+
+def _beat(row: Any) -> Beat:
+    return Beat(
+        service=row.service,
+        instance=row.instance,
+        state=row.state,
+        detail=row.detail if isinstance(row.detail, dict) else {},
+        age_seconds=row.age_seconds,
+        started_at=row.started_at.isoformat(),
+    )
+
+
+def _state(tracks: Sequence[Any]) -> Json:
+    """Totals over all tracks, under the names that users of the seed know."""
+    return {
+        "last_trained_id": max((row.last_trained_id or 0 for row in tracks), default=0),
+        "total_training_runs": sum(row.promoted + row.refused + row.failed for row in tracks),
+        "total_samples_trained": sum(row.samples for row in tracks),
+        "last_training_time": max((row.last_closed_at for row in tracks if row.last_closed_at), default=None),
+    }
+
+
+def _training_metrics(rounds: Sequence[Json]) -> Json:
+    """Figures of the last round that finished its training; nulls before there is one."""
+    last = next((row for row in rounds if row["closed_at"] and row["training"]), None)
+    training: Json = (last and last["training"]) or {}
+    verdict: Json = (last and last["verdict"]) or {}
+    bits: Json = verdict.get("bits_per_byte") or {}
+    return {
+        "eval_loss": training.get("eval_loss"),
+        "train_loss": training.get("train_loss"),
+        "bits_per_byte_before": bits.get(verdict.get("against") or "base"),
+        "bits_per_byte_after": bits.get("candidate"),
+        "improvement": verdict.get("improvement"),
+        "promoted": verdict.get("promoted"),
+        "steps": training.get("steps"),
+        "tokens_per_s": training.get("tokens_per_s"),
+        "round": last and last["number"],
+        "track": last and last["track"],
+    }
+
+
+def _config(tracks: Sequence[Any]) -> Json:
+    """The recipe of the track in use, its base model also under the seed's name, `model`."""
+    recipe: Json = tracks[0].recipe if tracks else {}
+    familiar = {"model": recipe.get("base_model"), "batch_size": None, "lora_r": None}
+    return {**familiar, **recipe}
+
+
+def _ingest(transaction: Transaction, quality_threshold: int) -> Json:
+    source = transaction.one("metrics_sources")
+    contents = transaction.all("metrics_contents", quality_threshold=quality_threshold)
+    files = {row.reason: row.files for row in transaction.all("metrics_files")}
+    accepted = files.pop(None, 0)
+    languages: Counter[str] = Counter()
+    decades: Counter[int] = Counter()
+    for row in contents:
+        languages[row.language] += row.contents
+        decades[row.decade] += row.contents
+    return {
+        "sources": source.sources,
+        "last_scanned_at": source.last_scanned_at,
+        "files": accepted + sum(files.values()),
+        "files_accepted": accepted,
+        "files_rejected": sum(files.values()),
+        "rejected": files,
+        "contents": sum(row.contents for row in contents),
+        "bytes": sum(row.bytes for row in contents),
+        "languages": dict(languages.most_common()),
+        "quality_threshold": quality_threshold,
+        "contents_above_threshold": sum(row.above_threshold for row in contents),
+        "scores": [
+            {"from": 10 * decade, "to": min(10 * decade + 9, 100), "contents": decades[decade]}
+            for decade in range(11)
+        ],
+        "score_sum": sum(row.score_sum for row in contents),
+    }
+
+
+def _track(row: Any) -> Json:
+    champion = {
+        "round": row.champion_round,
+        "directory": row.champion_directory,
+        "promoted_at": row.promoted_at,
+        "reason": row.promotion_reason,
+    }
+    return {
+        "name": row.name,
+        "champion": champion if row.champion_round else None,
+        "lease": {"held": row.lease_held, "holder": row.lease_holder, "expires_at": row.lease_expires_at},
+        "new_contents": row.new_contents,
+        "trained_contents": row.trained_contents,
+        "rounds": {"promoted": row.promoted, "refused": row.refused, "failed": row.failed},
+        "samples_trained": row.samples,
+        "tokens_trained": row.tokens,
+        "seconds_trained": row.seconds,
+        "last_training_time": row.last_closed_at,
+    }
+
+
+def _shown_round(rounds: Sequence[Json]) -> Json | None:
+    """The round whose curve is drawn: the open one, else the newest; one that has trained if any has."""
+    return next((row for row in rounds if row["state"] == RoundState.OPEN or row["training"]), None)
+
+
+def _running(rounds: Sequence[Json], services: Sequence[Any]) -> Json | None:
+    """The open round with what its trainer last said of it."""
+    opened = next((row for row in rounds if row["state"] == RoundState.OPEN), None)
+    if opened is None:
+        return None
+    trainers = [
+        row for row in services if row.service == Service.TRAINER and row.detail.get("round") is not None
+    ]
+    said = next((row for row in trainers if row.detail.get("track") == opened["track"]), None)
+    detail: Json = said.detail if said else {}
+    figures = ("step", "total_steps", "loss", "tokens_per_s", "eta_s", "message")
+    return {
+        "track": opened["track"],
+        "number": opened["number"],
+        "attempts": opened["attempts"],
+        "opened_at": opened["opened_at"],
+        "state": said.state if said else None,
+        "beat_age_seconds": said.age_seconds if said else None,
+        **{name: detail.get(name) for name in figures},
+    }
+
+
+def _curve(transaction: Transaction, shown: Json) -> Json:
+    points: dict[str, list[Json]] = {"train": [], "eval": []}
+    for row in transaction.all("metrics_curve", round_id=shown["id"], points=CURVE_POINTS):
+        points[row.kind].append({"step": row.step, **row.metrics})
+    return {"track": shown["track"], "number": shown["number"], **points}

@@ -1,0 +1,48 @@
+"""Charts: geometry that stays inside its box."""
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.metrics.chart import HEIGHT, LEFT, TOP, WIDTH, line_chart, nice_ticks
+
+VALUES = st.floats(-1e9, 1e9).filter(lambda value: value == 0 or abs(value) > 1e-6)
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6), VALUES), min_size=1, max_size=50))
+def test_every_point_lies_inside(data: list[tuple[int, float]]) -> None:
+    """No curve leaves its axes."""
+    chart = line_chart("Loss", "nats", sorted(data))
+    assert chart is not None
+    assert all(LEFT - 1 <= x <= WIDTH and TOP - 1 <= y <= HEIGHT for x, y in chart.points)
+
+
+@given(VALUES, VALUES)
+def test_ticks_enclose_the_values_and_are_few(one: float, two: float) -> None:
+    """Between two and eight ticks, the first at or below and the last at or above."""
+    low, high = sorted((one, two))
+    ticks = nice_ticks(low, high)
+    slack = 1e-6 * (ticks[1] - ticks[0]) + 1e-9
+    assert 2 <= len(ticks) <= 8
+    assert ticks[0] <= low + slack
+    assert ticks[-1] >= high - slack
+
+
+def test_what_is_not_finite_is_left_out() -> None:
+    """A NaN loss draws no point and breaks no chart."""
+    chart = line_chart("Loss", "nats", [(1, 2.0), (2, math.nan), (3, 1.0)])
+    assert chart is not None
+    assert chart.data == ((1, 2.0), (3, 1.0))
+
+
+def test_nothing_to_draw_is_no_chart() -> None:
+    """Without a finite value there is no chart at all."""
+    assert line_chart("Loss", "nats", [(1, math.nan)]) is None
+
+
+def test_the_description_says_where_the_curve_goes() -> None:
+    """A screen reader hears first, last and lowest."""
+    chart = line_chart("Loss", "nats", [(0, 3.0), (10, 1.5), (20, 2.0)])
+    assert chart is not None
+    assert chart.description == "Loss from 3 nats at step 0 to 2 at step 20; lowest 1.5 at step 10."
