@@ -93,7 +93,6 @@ def test_a_file_that_was_broken_for_a_while_keeps_its_cluster(repo: Path, scan, 
     assert rows("SELECT cluster_id FROM contents WHERE text = %s", code("plums")) == origin
 
 
-
 def test_a_change_to_a_known_text_takes_that_text(repo: Path, scan, rows) -> None:
     """Nothing is stored again, and the known text stays in its own cluster."""
     scan()
