@@ -4,7 +4,6 @@ import hashlib
 import os
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,63 +11,24 @@ import pytest
 
 from services.core.db import Database, as_json
 from services.core.settings import PROJECT, Target
-
-TEMPLATE = (
-    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
-    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
+from tests import tiny_model as tiny
 
 
 def standard_library(most: int) -> list[str]:
-    """Real code: modules of the standard library between 2 and 6 kB."""
-    folder = Path(sysconfig.get_paths()["stdlib"])
-    texts = [
-        path.read_text(encoding="utf-8")
-        for path in sorted(folder.glob("*/*.py"))
-        if 2000 < path.stat().st_size < 6000
-    ]
-    return texts[:most]
+    """Real code: texts of the standard library's modules between 2 and 6 kB."""
+    return [path.read_text(encoding="utf-8") for path in tiny.standard_library(most)]
 
 
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Llama of 2 layers with a byte-pair tokenizer trained on real code and a chat template."""
-    import torch
-    from tokenizers import ByteLevelBPETokenizer
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-    folder = tmp_path_factory.mktemp("tiny-model")
-    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-    bpe = ByteLevelBPETokenizer()
-    bpe.train_from_iterator(
-        standard_library(40), vocab_size=1000, special_tokens=special, show_progress=False
-    )
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=bpe._tokenizer,
-        eos_token="<|im_end|>",
-        pad_token="<|endoftext|>",
-        chat_template=TEMPLATE,
-    )
-    tokenizer.save_pretrained(folder)
-    torch.manual_seed(0)
-    shape = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
-    config = LlamaConfig(
-        vocab_size=len(tokenizer), num_key_value_heads=2, max_position_embeddings=2048, **shape
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
-    return folder
+    """Its folder, made once."""
+    return tiny.make(tmp_path_factory.mktemp("tiny-model"))
 
 
 @pytest.fixture
 def recipe_file(tiny_model: Path, tmp_path: Path) -> Path:
     """A recipe that trains the tiny model in seconds, and learns for certain."""
-    path = tmp_path / "tiny.yaml"
-    path.write_text(
-        f"base_model: {tiny_model}\nmethod: lora\nlora_r: 8\nlearning_rate: 0.02\nmax_length: 512\n"
-        "batch_size: 2\ngradient_accumulation_steps: 1\nheld_out_min: 8\nvalidation_min: 4\n"
-        "held_out_pairs: 1\neval_steps: 5\nearly_stopping_threshold: 0.0\ngradient_checkpointing: false\n"
-    )
-    return path
+    return tiny.recipe(tmp_path, tiny_model)
 
 
 @pytest.fixture

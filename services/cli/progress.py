@@ -1,0 +1,96 @@
+"""How things stand, in a few lines: from the snapshot that `services.metrics.collector` takes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from services.core.models import HEARTBEAT_STALE, Json, Service, ServiceState
+
+Row = tuple[str, str]  # what it is about, how it stands
+WORDS = {
+    ServiceState.STARTING: "loading the model",
+    ServiceState.TRAINING: "training",
+    ServiceState.EVALUATING: "measuring on held-out code",
+    ServiceState.PUBLISHING: "publishing the adapter",
+    ServiceState.STANDBY: "standing by: another trainer has the track",
+    ServiceState.STALLED: "stalled",
+    ServiceState.RECOVERING: "recovering from a crash",
+    ServiceState.ERROR: "cannot work",
+}
+BAR = 20  # characters
+
+
+def rows(snapshot: Json) -> list[Row]:
+    """Ingest, training, gate."""
+    beats = snapshot["services"]
+    return [
+        ("ingest", ingest(snapshot["ingest"], newest(beats, Service.PROCESSOR))),
+        ("training", training(newest(beats, Service.TRAINER))),
+        ("gate", gate(snapshot["rounds"])),
+    ]
+
+
+def newest(beats: Sequence[Json], service: Service) -> Json | None:
+    """The last heartbeat of a service, None when it has been silent for long."""
+    own = (beat for beat in beats if beat["service"] == service and beat["age_seconds"] <= HEARTBEAT_STALE)
+    return min(own, key=lambda beat: float(beat["age_seconds"]), default=None)
+
+
+def ingest(totals: Json, beat: Json | None) -> str:
+    parts = [
+        f"{totals['files_accepted']:,} files stored, {totals['files_rejected']:,} rejected",
+        f"{totals['contents_above_threshold']:,} contents score {totals['quality_threshold']} or more",
+    ]
+    if beat is None:
+        parts.append("the processor is not heard of yet")
+    elif beat["state"] == ServiceState.SCANNING:
+        detail = beat["detail"]
+        parts.append(f"reading {detail.get('source') or '…'} at {detail.get('files_per_s') or 0:.0f} files/s")
+    elif beat["detail"].get("message"):
+        parts.append(str(beat["detail"]["message"]))
+    return " · ".join(parts)
+
+
+def training(beat: Json | None) -> str:
+    if beat is None:
+        return "the trainer is not heard of yet"
+    state, detail = beat["state"], beat["detail"]
+    word, message = str(WORDS.get(state, state)), detail.get("message")
+    ill = state in (ServiceState.STALLED, ServiceState.RECOVERING, ServiceState.ERROR)
+    parts = [word, message] if ill else [message or word]
+    if detail.get("round") is not None:
+        parts.insert(0, f"round {detail['round']}")
+    elif state == ServiceState.IDLE:
+        waiting = f"waiting: {detail.get('new_contents') or 0:,} of {detail.get('needed') or 0:,} new files"
+        parts = [message or waiting]
+    if state in (ServiceState.TRAINING, ServiceState.EVALUATING):
+        parts += _figures(detail)
+    return " · ".join(part for part in parts if part)
+
+
+def _figures(detail: Json) -> list[str]:
+    figures = []
+    step, total = detail.get("step"), detail.get("total_steps")
+    if step is not None and total:
+        filled = min(BAR, BAR * int(step) // int(total))
+        figures.append(f"{'━' * filled}{'╌' * (BAR - filled)} step {step}/{total}")
+    for name, form in (("loss", "loss {:.3f}"), ("tokens_per_s", "{:,.0f} tokens/s")):
+        if detail.get(name) is not None:
+            figures.append(form.format(detail[name]))
+    if detail.get("eta_s") is not None:
+        figures.append(f"{clock(detail['eta_s'])} left")
+    return figures
+
+
+def gate(rounds: Sequence[Json]) -> str:
+    closed = next((row for row in rounds if row["closed_at"]), None)
+    if closed is None:
+        return "nothing judged yet"
+    verdict = closed["verdict"] or {}
+    return f"round {closed['number']} {closed['state']}: {verdict.get('reason') or 'no reason given'}"
+
+
+def clock(seconds: Any) -> str:
+    """Seconds as 2:05 or 1:02:05."""
+    minutes, rest = divmod(round(float(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,136 @@
+"""The end of a round as a person wants it: better or not, by how much, why, and where the adapter is."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from services.core.models import Json, RoundState
+
+USE = """\
+from peft import AutoPeftModelForCausalLM; from transformers import AutoTokenizer
+model = AutoPeftModelForCausalLM.from_pretrained("{path}")
+tokenizer = AutoTokenizer.from_pretrained("{path}")"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A closed round. Bits per byte are held-out ones; improvements are relative, 0.03 is 3 % fewer bits."""
+
+    track: str
+    number: int
+    state: str
+    reason: str
+    base: float | None = None
+    champion: float | None = None
+    candidate: float | None = None
+    against: str = "base"
+    improvement: float | None = None
+    low: float | None = None
+    high: float | None = None
+    held_out_files: int | None = None
+    held_out_bytes: int | None = None
+    adapter: str | None = None  # the track's current adapter, a directory
+
+    @property
+    def promoted(self) -> bool:
+        return self.state == RoundState.PROMOTED
+
+    @property
+    def before(self) -> float | None:
+        """Bits per byte of what the candidate had to beat."""
+        return self.champion if self.against == "champion" else self.base
+
+    def as_json(self) -> Json:
+        return asdict(self) | {"promoted": self.promoted}
+
+
+def ended(rounds: Sequence[Json], seen: set[int], adapters: Path) -> list[Json]:
+    """The closed rounds not in `seen`, oldest first; they are in it afterwards.
+
+    A promoted one has ended when `current` has come to its adapter, a moment after its row.
+    """
+    found = [row for row in rounds if row["closed_at"] and row["id"] not in seen and _stands(row, adapters)]
+    seen.update(row["id"] for row in found)
+    return sorted(found, key=lambda row: int(row["id"]))
+
+
+def _stands(closed: Json, adapters: Path) -> bool:
+    if closed["state"] != RoundState.PROMOTED:
+        return True
+    try:
+        published = (adapters / closed["track"] / "current").readlink().name
+    except OSError:
+        return False
+    return bool(published >= closed["adapter"])  # round-0002 after round-0001
+
+
+def outcome(closed: Json, adapters: Path) -> Outcome:
+    """From a closed round of the snapshot; `adapters` is ADAPTERS_DIR."""
+    verdict = closed["verdict"] or {}
+    bits = verdict.get("bits_per_byte") or {}
+    current = adapters / closed["track"] / "current"
+    figures = ("improvement", "low", "high", "held_out_files", "held_out_bytes")
+    return Outcome(
+        track=closed["track"],
+        number=closed["number"],
+        state=closed["state"],
+        reason=verdict.get("reason") or "no reason was recorded",
+        base=bits.get("base"),
+        champion=bits.get("champion"),
+        candidate=bits.get("candidate"),
+        against=verdict.get("against") or "base",
+        adapter=str(current) if current.exists() else None,
+        **{name: verdict.get(name) for name in figures},
+    )
+
+
+def table(result: Outcome) -> Table:
+    """Before and after in figures, and the reason in words."""
+    grid = Table(
+        title=f"Round {result.number} of {result.track}: {result.state}",
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE,
+        show_header=False,
+        pad_edge=False,
+    )
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    if result.candidate is not None:
+        subjects = [
+            ("base model", result.base),
+            ("champion", result.champion),
+            ("candidate", result.candidate),
+        ]
+        for label, bits in subjects:
+            if bits is not None:
+                grid.add_row(label, f"{bits:.4f} bits per byte on held-out code")
+    if result.improvement is not None:
+        grid.add_row("improvement", _improvement(result))
+    grid.add_row("why", Text(result.reason))
+    grid.add_row("adapter", Text(result.adapter or "none yet: the base model stands"))
+    return grid
+
+
+def how_to_use(result: Outcome) -> str | None:
+    """Python that loads the adapter, None when there is none."""
+    return USE.format(path=result.adapter) if result.adapter else None
+
+
+def _improvement(result: Outcome) -> str:
+    text = f"{_percent(result.improvement)} fewer bits than the {result.against}"
+    if result.low is not None and result.high is not None:
+        text += f" (95 % interval: {_percent(result.low)} to {_percent(result.high)})"
+    if result.held_out_files is not None:
+        text += f", {result.held_out_files:,} files"
+    if result.held_out_bytes is not None:
+        text += f", {result.held_out_bytes / 1000:,.0f} kB"
+    return text
+
+
+def _percent(share: float | None) -> str:
+    return "?" if share is None else f"{100 * share:.2f} %"

@@ -1,0 +1,196 @@
+"""`ratchet up`, from top to bottom: check, sweep, database, migrations, services, then watch and tell."""
+
+import json
+import logging
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from services.cli import demo, report
+from services.cli.environment import Environment
+from services.cli.migrate import migrate
+from services.cli.postgres import EmbeddedPostgres
+from services.cli.preflight import alone, check_port
+from services.cli.progress import rows
+from services.cli.screen import Screen, Terminal
+from services.cli.stack import Part, Say, Supervisor, session_file, sweep
+from services.core.db import Database
+from services.core.log import RedactingFormatter
+from services.core.models import Json, RoundState
+from services.core.process import StopSignal
+from services.core.settings import Settings, Target, from_environment
+from services.metrics import collector
+from services.metrics.cached import Cached
+
+TICK = 0.5  # seconds between two looks at the parts
+SNAPSHOT_PERIOD = 1.0  # seconds between two looks at the database
+SNAPSHOT_PATIENCE = 0.3  # seconds a tick waits for one
+SERVICES = {"processor": 12.0, "trainer": 30.0, "metrics": 12.0}  # in stopping order; seconds each may take
+LOG_MAX_BYTES = 1_000_000
+
+
+@dataclass
+class Session:
+    """What is known of this run: written to RATCHET_HOME/run/stack.json for `ratchet status`."""
+
+    home: Path
+    dashboard: str
+    database: Json = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)  # how long each stage of the start took
+
+    @property
+    def path(self) -> Path:
+        return session_file(self.home)
+
+    def write(self) -> None:
+        document = {"dashboard": self.dashboard, "database": self.database, "seconds": self.seconds}
+        unfinished = self.path.with_name(".stack.json")
+        unfinished.write_text(json.dumps(document) + "\n", encoding="utf-8")
+        unfinished.replace(self.path)
+
+
+def run(environment: Environment, *, until_round: bool = False, as_json: bool = False) -> int:
+    """Run the stack until Ctrl-C, SIGTERM, or the first finished round; the exit status.
+
+    0 after a stop that was asked for, or a promoted or refused round; 1 after a failed round. With
+    `as_json` the last line of standard output is the round as JSON, the rest goes to standard error.
+    Raises RatchetError when the stack cannot start; nothing is left running then.
+    """
+    stop = StopSignal()
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup
+        signal.signal(signal.SIGHUP, signal.getsignal(signal.SIGTERM))
+    screen = Screen(Terminal(sys.stderr if as_json else sys.stdout))
+    with alone(environment.home):
+        _log_to_file(environment)
+        outcome = _run_alone(environment, stop, screen, until_round)
+    if as_json and outcome is not None:
+        print(json.dumps(outcome.as_json()))
+    return 1 if until_round and outcome is not None and outcome.state == RoundState.FAILED else 0
+
+
+def _run_alone(
+    environment: Environment, stop: StopSignal, screen: Screen, until_round: bool
+) -> report.Outcome | None:
+    settings = environment.settings
+    for left in sweep(environment.home):
+        screen.say(f"stopped what an earlier run left behind: {left}")
+    check_port(settings.metrics_host, settings.metrics_port)
+    _fill_ingest(environment, screen.say)
+    session = Session(environment.home, _dashboard(settings))
+    server = None if environment.names_database else EmbeddedPostgres(environment.home)
+    supervisor = Supervisor(environment.home, screen.say, server)
+    try:
+        target = _start_database(environment, supervisor, session, screen.say)
+        watched = _as_metrics(environment, target)
+        seen = {row["id"] for row in collector.snapshot(watched)["rounds"] if row["closed_at"]}
+        if not stop:
+            session.write()
+            supervisor.start(parts(environment, target))
+            screen.say(f"services started, logs in {settings.logs_dir} · Ctrl-C stops everything")
+        outcome = None
+        for outcome in _rounds(settings, supervisor, watched, seen, stop, screen):
+            _tell(outcome, screen)
+            if until_round:
+                break
+        return outcome
+    finally:
+        screen.close()
+        screen.say("stopping …")
+        supervisor.stop()
+        session.path.unlink(missing_ok=True)
+        screen.say("stopped")
+
+
+def _rounds(
+    settings: Settings,
+    supervisor: Supervisor,
+    database: Database,
+    seen: set[int],
+    stop: StopSignal,
+    screen: Screen,
+) -> Iterator[report.Outcome]:
+    """Watch the parts and show progress until `stop`; every round that ends meanwhile."""
+    snapshots: Cached[Json] = Cached(
+        lambda: collector.snapshot(database, settings.quality_threshold), SNAPSHOT_PERIOD, SNAPSHOT_PATIENCE
+    )
+    dashboard = ("dashboard", _dashboard(settings))
+    while not stop:
+        supervisor.watch()
+        reading = snapshots.read()
+        if reading.value is not None:
+            for closed in report.ended(reading.value["rounds"], seen, settings.adapters_dir):
+                yield report.outcome(closed, settings.adapters_dir)
+            away = [("database", reading.error)] if reading.error else []
+            screen.show([*rows(reading.value), *away, dashboard])
+        stop.wait(TICK)
+
+
+def parts(environment: Environment, target: Target) -> list[Part]:
+    """The services, in the order in which they start and stop."""
+    return [
+        Part(
+            name=name,
+            command=(sys.executable, "-m", f"services.{name}"),
+            environment=environment.for_service(name, target),
+            log=environment.settings.logs_dir / f"{name}.log",
+            patience=patience,
+        )
+        for name, patience in SERVICES.items()
+    ]
+
+
+def _start_database(environment: Environment, supervisor: Supervisor, session: Session, say: Say) -> Target:
+    """Start PostgreSQL, or take the one that is named, and migrate it."""
+    begun = time.monotonic()
+    target = environment.owner() if environment.names_database else supervisor.start_server()
+    session.seconds["postgres"] = round(time.monotonic() - begun, 3)
+    begun = time.monotonic()
+    applied = migrate(environment.as_owner(target))
+    session.seconds["migrate"] = round(time.monotonic() - begun, 3)
+    session.database = {"host": target.host, "port": target.port, "dbname": target.dbname}
+    say(
+        f"PostgreSQL at {target.host}:{target.port}"
+        + (f", migrations applied: {len(applied)}" if applied else "")
+    )
+    return target
+
+
+def _as_metrics(environment: Environment, target: Target) -> Database:
+    """The database as the role that can only read."""
+    login = from_environment(environment.for_service("metrics", target)).database()
+    return Database(login, application="ratchet up", max_conn=2)
+
+
+def _fill_ingest(environment: Environment, say: Say) -> None:
+    ingest = environment.settings.ingest_dir
+    filled = demo.fill_if_empty(ingest, environment.home)
+    if filled is not None:
+        say(
+            f"{ingest} is empty: copied {filled.files} files of {len(filled.packages)} packages that are"
+            f" installed here as demonstration code; drop your own repositories into {ingest}"
+        )
+
+
+def _tell(outcome: report.Outcome, screen: Screen) -> None:
+    screen.print(report.table(outcome))
+    if (code := report.how_to_use(outcome)) is not None:
+        screen.say(f"Use it from Python:\n{code}\n")
+
+
+def _dashboard(settings: Settings) -> str:
+    host, port = settings.metrics_host, settings.metrics_port
+    everywhere = host in ("0.0.0.0", "::", "127.0.0.1", "::1")  # noqa: S104 - compared, not bound
+    return f"http://{'localhost' if everywhere else host}:{port}"
+
+
+def _log_to_file(environment: Environment) -> None:
+    """Our own log beside those of the services: the screen is for progress."""
+    settings = environment.settings
+    settings.logs_dir.mkdir(parents=True, exist_ok=True)
+    handler = RotatingFileHandler(settings.logs_dir / "up.log", maxBytes=LOG_MAX_BYTES, backupCount=1)
+    handler.setFormatter(RedactingFormatter("up", settings.secrets()))
+    logging.basicConfig(level=settings.log_level, handlers=[handler], force=True)

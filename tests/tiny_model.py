@@ -1,0 +1,67 @@
+"""A random Llama of 2 layers with a true tokenizer and chat template, and a recipe it learns by."""
+
+import sysconfig
+from pathlib import Path
+
+TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+SHAPE = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
+RECIPE = """\
+base_model: {model}
+method: lora
+lora_r: 8
+learning_rate: 0.02
+max_length: 512
+batch_size: 2
+gradient_accumulation_steps: 1
+held_out_min: 8
+validation_min: 4
+held_out_pairs: 1
+eval_steps: 5
+early_stopping_threshold: 0.0
+gradient_checkpointing: false
+"""
+
+
+def standard_library(most: int) -> list[Path]:
+    """Real code: modules of the standard library between 2 and 6 kB."""
+    folder = Path(sysconfig.get_paths()["stdlib"])
+    return [path for path in sorted(folder.glob("*/*.py")) if 2000 < path.stat().st_size < 6000][:most]
+
+
+def make(folder: Path) -> Path:
+    """Write the model and its tokenizer into `folder`."""
+    import torch
+    from tokenizers import ByteLevelBPETokenizer
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    bpe = ByteLevelBPETokenizer()
+    bpe.train(
+        [str(path) for path in standard_library(40)],
+        vocab_size=1000,
+        special_tokens=SPECIAL,
+        show_progress=False,
+    )
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=bpe._tokenizer,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        chat_template=TEMPLATE,
+    )
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), num_key_value_heads=2, max_position_embeddings=2048, **SHAPE
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
+def recipe(folder: Path, model: Path) -> Path:
+    """A recipe file for the model: a round of seconds."""
+    path = folder / "tiny.yaml"
+    path.write_text(RECIPE.format(model=model), encoding="utf-8")
+    return path

@@ -1,0 +1,76 @@
+"""A few lines that say how things stand."""
+
+import pytest
+
+from services.cli import progress
+from services.core.models import HEARTBEAT_STALE, Service
+
+TOTALS = {
+    "files_accepted": 1417,
+    "files_rejected": 106,
+    "contents_above_threshold": 300,
+    "quality_threshold": 70,
+}
+
+
+def beat(state, age=1.0, service="trainer", **detail):
+    return {"service": service, "state": state, "age_seconds": age, "detail": detail}
+
+
+def test_ingest_counts_what_was_stored_and_refused():
+    text = progress.ingest(TOTALS, beat("idle"))
+    assert text == "1,417 files stored, 106 rejected · 300 contents score 70 or more"
+
+
+def test_a_walk_shows_where_it_is_and_how_fast():
+    text = progress.ingest(TOTALS, beat("scanning", source="flask", files_per_s=88.4))
+    assert text.endswith("reading flask at 88 files/s")
+
+
+def test_a_round_shows_step_loss_rate_and_time_left():
+    figures = {"step": 50, "total_steps": 200, "loss": 1.23456, "tokens_per_s": 1394.2, "eta_s": 125}
+    text = progress.training(beat("training", round=3, **figures))
+    assert (
+        text
+        == "round 3 · training · ━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌ step 50/200 · loss 1.235 · 1,394 tokens/s · 2:05 left"
+    )
+
+
+@pytest.mark.parametrize("missing", ["step", "total_steps", "loss", "tokens_per_s", "eta_s"])
+def test_a_figure_not_known_yet_is_left_out(missing):
+    """Every figure of a heartbeat may be null."""
+    figures = {"step": 0, "total_steps": 200, "loss": 1.2, "tokens_per_s": 300.0, "eta_s": 60.0}
+    text = progress.training(beat("training", round=1, **{**figures, missing: None}))
+    assert "None" not in text
+
+
+def test_waiting_says_for_how_many_files():
+    assert progress.training(beat("idle", new_contents=40, needed=100)) == "waiting: 40 of 100 new files"
+
+
+def test_an_error_says_why():
+    assert progress.training(beat("error", message="no model")) == "cannot work · no model"
+
+
+def test_a_silent_service_is_not_taken_for_a_living_one():
+    """A heartbeat older than HEARTBEAT_STALE is of a process that is gone."""
+    beats = [beat("training", age=HEARTBEAT_STALE + 1)]
+    assert progress.newest(beats, Service.TRAINER) is None
+
+
+def test_the_newest_heartbeat_counts():
+    old, new = beat("stalled", age=20.0), beat("idle", age=2.0)
+    assert progress.newest([old, new], Service.TRAINER) is new
+
+
+def test_the_gate_tells_of_the_last_closed_round():
+    rounds = [
+        {"number": 3, "state": "open", "closed_at": None, "verdict": None},
+        {"number": 2, "state": "refused", "closed_at": "now", "verdict": {"reason": "no better"}},
+    ]
+    assert progress.gate(rounds) == "round 2 refused: no better"
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (3725, "1:02:05")])
+def test_times_read_as_clocks(seconds, text):
+    assert progress.clock(seconds) == text

@@ -1,0 +1,116 @@
+"""The table that ends a round."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from services.cli import report
+
+PROMOTED = {
+    "track": "demo",
+    "number": 1,
+    "state": "promoted",
+    "verdict": {
+        "promoted": True,
+        "reason": "3.1 % fewer bits per byte",
+        "against": "base",
+        "bits_per_byte": {"base": 0.8342, "champion": None, "candidate": 0.8083},
+        "improvement": 0.031,
+        "low": 0.02,
+        "high": 0.042,
+        "held_out_files": 21,
+        "held_out_bytes": 103_400,
+    },
+}
+FAILED = {
+    "track": "demo",
+    "number": 2,
+    "state": "failed",
+    "verdict": {"promoted": False, "reason": "5 crashes"},
+}
+
+
+@pytest.fixture
+def adapters(tmp_path):
+    (tmp_path / "demo" / "round-0001").mkdir(parents=True)
+    (tmp_path / "demo" / "current").symlink_to("round-0001")
+    return tmp_path
+
+
+def printed(outcome):
+    file = io.StringIO()
+    Console(file=file, width=120).print(report.table(outcome))
+    return file.getvalue()
+
+
+def test_a_promotion_shows_before_after_interval_reason_and_adapter(adapters):
+    text = printed(report.outcome(PROMOTED, adapters))
+    for part in ("Round 1 of demo: promoted", "0.8342", "0.8083", "3.10 %", "2.00 % to 4.20 %", "21 files"):
+        assert part in text
+    assert "3.1 % fewer bits per byte" in text
+    assert str(adapters / "demo" / "current") in text.replace("\n", "")
+
+
+def test_a_failed_round_says_why_and_claims_no_figures(adapters):
+    text = printed(report.outcome(FAILED, adapters))
+    assert "5 crashes" in text
+    assert "bits per byte" not in text
+
+
+def test_what_it_had_to_beat_is_the_champion_once_there_is_one(adapters):
+    bits = {"base": 0.9, "champion": 0.8, "candidate": 0.79}
+    row = {**PROMOTED, "verdict": {**PROMOTED["verdict"], "against": "champion", "bits_per_byte": bits}}
+    assert report.outcome(row, adapters).before == 0.8
+
+
+def test_a_refusal_without_any_adapter_says_that_the_base_model_stands(tmp_path):
+    outcome = report.outcome({**PROMOTED, "state": "refused"}, tmp_path)
+    assert "the base model stands" in printed(outcome)
+    assert report.how_to_use(outcome) is None
+
+
+def test_how_to_use_it_is_three_lines_of_python_that_compile(adapters):
+    code = report.how_to_use(report.outcome(PROMOTED, adapters))
+    compile(code, "how to use", "exec")
+    assert len(code.splitlines()) == 3
+    assert str(adapters / "demo" / "current") in code
+
+
+def test_markup_in_a_reason_is_text(adapters):
+    """A path like [/tmp] must neither vanish nor break the table."""
+    row = {**FAILED, "verdict": {"reason": "no [/bold] model"}}
+    assert "no [/bold] model" in printed(report.outcome(row, adapters))
+
+
+def test_json_tells_whether_it_was_promoted(adapters):
+    assert report.outcome(PROMOTED, adapters).as_json()["promoted"] is True
+    assert report.outcome(FAILED, adapters).as_json()["promoted"] is False
+
+
+def closed(number, state="refused"):
+    adapter = f"round-{number:04}" if state == "promoted" else None
+    return {"id": number, "track": "demo", "state": state, "closed_at": "now", "adapter": adapter}
+
+
+def test_a_round_that_ends_is_told_once_and_in_order(adapters):
+    seen = {1}
+    rounds = [{**closed(4), "closed_at": None}, closed(3), closed(2), closed(1)]
+    assert [row["id"] for row in report.ended(rounds, seen, adapters)] == [2, 3]
+    assert report.ended(rounds, seen, adapters) == []
+
+
+def test_a_promotion_is_told_when_its_adapter_is_in_place(adapters):
+    """Its row is committed a moment before `current` moves."""
+    seen = set()
+    assert report.ended([closed(2, "promoted")], seen, adapters) == []
+    (adapters / "demo" / "current").unlink()
+    assert report.ended([closed(2, "promoted")], seen, adapters) == []
+    (adapters / "demo" / "current").symlink_to("round-0002")
+    assert [row["id"] for row in report.ended([closed(2, "promoted")], seen, adapters)] == [2]
+
+
+def test_a_promotion_overtaken_by_the_next_is_told_too(adapters):
+    (adapters / "demo" / "current").unlink()
+    (adapters / "demo" / "current").symlink_to("round-0003")
+    assert [row["id"] for row in report.ended([closed(2, "promoted")], set(), adapters)] == [2]
