@@ -125,7 +125,7 @@ def _megabytes(name: str, process: psutil.Process) -> float:
     return sum(float(one.memory_info().rss) for one in family) / 1e6
 
 
-def measure(directory: Path, *, quick: bool) -> dict[str, float | None]:
+def measure(directory: Path, *, quick: bool, timeout: float) -> dict[str, float | None]:
     """Run the loop below `directory`; its figures. Raises SystemExit when no round ends in time."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = int(probe.getsockname()[1])
@@ -146,8 +146,8 @@ def measure(directory: Path, *, quick: bool) -> dict[str, float | None]:
         while closed is None:
             if stack.poll() is not None:
                 raise SystemExit(f"`ratchet up` ended with status {stack.returncode} before a round did")
-            if time.monotonic() - loop.started > TIMEOUT:
-                raise SystemExit(f"no round ended within {TIMEOUT:.0f} s")
+            if time.monotonic() - loop.started > timeout:
+                raise SystemExit(f"no round ended within {timeout:.0f} s")
             time.sleep(POLL if "seconds_to_first_content" in loop.figures else QUICK_POLL)
             closed = loop.look()
         loop.judge(closed)
@@ -175,9 +175,10 @@ def main() -> None:
     parser.add_argument(
         "--quick", action="store_true", help="the demo recipe: at most 15 minutes on two cores"
     )
-    quick = parser.parse_args().quick
+    parser.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds to give up after")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ratchet-loop-") as directory:
-        figures = measure(Path(directory), quick=quick)
+        figures = measure(Path(directory), quick=options.quick, timeout=options.timeout)
     print(json.dumps(figures))
 
 

@@ -16,7 +16,7 @@ import psutil
 
 MARKER = "RATCHET_STACK"  # environment: the home of the stack that a process belongs to
 PART = "RATCHET_PART"  # environment: which part of it
-CLOCK_TOLERANCE = 0.05  # seconds; a time of creation is kept in hundredths
+CLOCK_TOLERANCE = 2.0  # seconds a time of creation shifts when the clock is set; no number comes back so soon
 POLL = 0.02  # seconds
 KILL_WAIT = 5.0  # seconds the kernel gets to reap a killed process
 

@@ -11,7 +11,7 @@ import logging
 import os
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -196,9 +196,23 @@ def with_adapter(base: Any, recipe: Recipe, champion: Path | None) -> Any:
         raise ConfigurationError(f"target_modules {targets}: {exc} (linear layers here: {linear})") from exc
 
 
-def champion_on(base: Any, champion: Path) -> Any:
-    """The base with the champion's adapter, for evaluation only."""
-    return PeftModel.from_pretrained(base, str(champion), is_trainable=False)
+def feel_pulse(model: Any, beat: Callable[[], None]) -> None:
+    """Call `beat` from the training thread at every decoder layer, forward and backward.
+
+    On a busy CPU one micro-batch of a large model may take longer than the daemon waits for progress.
+    """
+
+    def on_forward(_layer: Any, _inputs: Any, output: Any) -> None:
+        beat()
+        hidden = output[0] if isinstance(output, tuple) else output  # (B, T, hidden)
+        if hidden.requires_grad:
+            hidden.register_hook(on_backward)
+
+    def on_backward(_gradient: Any) -> None:
+        beat()
+
+    for layer in model.get_base_model().base_model.layers:
+        layer.register_forward_hook(on_forward)
 
 
 def _keep_gradients_on_avx512(model: Any) -> None:

@@ -107,6 +107,7 @@ def run(context: Context) -> None:
     context.heart.beat(urgent=True, message="loading the model")
     base = model.load_base(context.recipe, source, token)
     adapted = model.with_adapter(base, context.recipe, parent)
+    model.feel_pulse(adapted, context.heart.beat)
     measured = partial(_measure, context, rows=rows.held_out, pad_id=tokenizer.pad_token_id)
     losses: dict[Subject, list[ContentLoss]] = {}
     with adapted.disable_adapter():

@@ -1,0 +1,1 @@
+"""What a server needs beside the services: Compose overlays, healthchecks, scripts."""
