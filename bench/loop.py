@@ -34,6 +34,7 @@ from services.cli.stack import session_file  # noqa: E402
 QUICK_POLL, POLL = 0.2, 1.0  # seconds, until the first content and after
 TIMEOUT = 15 * 60.0  # seconds for the whole loop
 STOP_TIMEOUT = 90.0  # seconds
+TABLE = 2.0  # seconds `ratchet up` gets to print the round's table before it is stopped
 PARTS = ("trainer", "processor", "metrics", "postgres", "supervisor")
 
 
@@ -151,6 +152,7 @@ def measure(directory: Path, *, quick: bool, timeout: float) -> dict[str, float 
             time.sleep(POLL if "seconds_to_first_content" in loop.figures else QUICK_POLL)
             closed = loop.look()
         loop.judge(closed)
+        time.sleep(TABLE)
     finally:
         begun = time.monotonic()
         _stop(stack, environment)

@@ -13,7 +13,6 @@ from services.core import db
 from services.core.settings import Target
 
 TEMPLATE = "ratchet_template"
-ROLES = ("ratchet_processor", "ratchet_trainer", "ratchet_metrics")
 ROLE_PASSWORD = "of-a-role-in-tests"
 NO_DURABILITY = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
 numbers = itertools.count(1)
@@ -47,7 +46,7 @@ def template(server: Target) -> str:
     """The name of a database, migrated once, that others are copied from."""
     administer(server, f"CREATE DATABASE {TEMPLATE}")
     migrated = server.model_copy(update={"dbname": TEMPLATE})
-    db.migrate(migrated, dict.fromkeys(ROLES, ROLE_PASSWORD))
+    db.migrate(migrated)
     return TEMPLATE
 
 
@@ -78,10 +77,12 @@ def database(target: Target) -> Iterator[db.Database]:
 
 
 @pytest.fixture
-def role_target(target: Target) -> Callable[[str], Target]:
+def role_target(server: Target, target: Target) -> Callable[[str], Target]:
     """`role_target("ratchet_metrics")`: the same database as `target`, as that role."""
 
     def as_role(role: str) -> Target:
+        # Roles belong to the server, and a test of `ratchet migrate` may have given them other passwords.
+        administer(server, f"ALTER ROLE {role} LOGIN PASSWORD '{ROLE_PASSWORD}'")
         return target.model_copy(update={"user": role, "password": SecretStr(ROLE_PASSWORD)})
 
     return as_role

@@ -185,7 +185,10 @@ class Daemon:
             self._say(ServiceState.IDLE, f"round {waiting.number} was set aside: {reason}")
             return
         if waiting is None and new < settings.min_new_files:
-            message = f"{new} of {settings.min_new_files} new contents above {settings.quality_threshold}"
+            message = (
+                f"{new} of {settings.min_new_files} contents that score {settings.quality_threshold} or more,"
+                f" fit the recipe {self._recipe.name} and are new to it"
+            )
             if self._status.message != message:
                 log.info("waiting: %s", message)
             self._say(ServiceState.IDLE, message)

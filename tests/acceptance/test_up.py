@@ -228,7 +228,11 @@ def test_the_first_round_ends_with_a_table_and_an_adapter(stack, tmp_path):
     assert outcome["promoted"] is True
     assert outcome["candidate"] < outcome["base"]
     assert "Round 1 of tiny: promoted" in output
-    assert "PeftModelForCausalLM" in output
     current = stack.adapters / "tiny" / "current"
     assert (current / "adapter_model.safetensors").exists()
+    printed = output.partition("Use it from Python:\n")[2].splitlines()[:3]
+    loaded = {}
+    exec("\n".join(printed), loaded)
+    assert loaded["model"].peft_config["default"].r == 8
+    assert loaded["tokenizer"].chat_template
     assert stack.processes() == []
