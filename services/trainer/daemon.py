@@ -230,7 +230,8 @@ class Daemon:
         self._child = None
         if exit_status == 0:
             self._failures = 0
-            self._next_poll = now  # there may be enough for the next round already
+            if beat.round_id is not None:
+                self._next_poll = now  # there may be enough for the next round already
             self._say(ServiceState.IDLE, beat.message)
             log.info("round finished: %s", beat.message)
         elif beat.permanent:

@@ -46,6 +46,7 @@ class Round:
     attempt: int
     parent: Adapter | None  # the champion it continues from
     snapshot_hash: str
+    recipe: Recipe  # as it was when the round was opened
 
     @property
     def name(self) -> str:
@@ -127,7 +128,8 @@ class Ledger:
             if row is not None:
                 attempt = tx.value("start_attempt", round_id=row.id)
                 parent = self._adapter(tx, row.parent_adapter_id)
-                return Round(row.id, row.number, attempt, parent, row.snapshot_hash)
+                begun_with = Recipe.model_validate(row.recipe)
+                return Round(row.id, row.number, attempt, parent, row.snapshot_hash, begun_with)
             choice = self._choose(tx, recipe, threshold, max_dataset_size)
             if not choice.of(ContentRole.TRAIN):
                 return None
@@ -257,7 +259,7 @@ class Ledger:
         tx.copy("round_contents", ("round_id", "content_id", "role", "position"), rows)
         for cluster_id, role in sorted(choice.newly_set_aside.items()):
             tx.execute("set_aside", track=self._track, cluster_id=cluster_id, role=role, round_id=row.id)
-        return Round(row.id, row.number, 1, parent, choice.hash)
+        return Round(row.id, row.number, 1, parent, choice.hash, recipe)
 
     def _promote(self, tx: Transaction, lease: Lease, round_: Round, manifest: Json, reason: str) -> None:
         tx.execute("mark_trained", track=self._track, round_id=round_.round_id)

@@ -26,6 +26,7 @@ from services.core.errors import (
     ConfigurationError,
     DatabaseUnavailableError,
     ModelNotFoundError,
+    PublishError,
     RatchetError,
 )
 from services.core.models import ContentRole, Json, RoundState, ServiceState, Subject
@@ -43,7 +44,8 @@ from services.trainer.tracking import Trackers
 log = logging.getLogger(__name__)
 CANDIDATE = "candidate"  # the finished training, kept until the round is closed
 TRAINING = "training.json"  # written last into it
-PERMANENT = (ConfigurationError, ModelNotFoundError)  # trying again at once cures neither
+PERMANENT = (ConfigurationError, ModelNotFoundError, PublishError)  # trying again at once cures none
+DISK_FULL = ("No space left on device", "Disk quota exceeded")  # however a library wraps it
 TORCHRUN_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK")
 
 
@@ -77,14 +79,15 @@ def run(context: Context) -> None:
     """The round from its snapshot to its verdict; returns without one when there is nothing to train on."""
     round_ = _agreed(lambda: _open(context))
     if round_ is None:
-        log.info("nothing to train on yet")
+        context.heart.beat(urgent=True, message="nothing to train on yet: what is new is held out")
         return
+    context = replace(context, recipe=round_.recipe)  # a round ends with the recipe it began with
     context.heart.beat(round_id=round_.round_id, round=round_.number, attempt=round_.attempt)
     log.info("%s of %s, attempt %d", round_.name, context.recipe.name, round_.attempt)
 
     parent = None if round_.parent is None else context.track_dir / round_.parent.directory
     if parent is not None:
-        publish.verify(parent)
+        _check_parent(context.recipe, publish.verify(parent))
     source = model.locate(
         context.recipe.base_model, _revision(context, round_.parent), context.settings.cache_dir
     )
@@ -146,6 +149,21 @@ def _agreed(work: Any) -> Any:
     box = [work() if torch.distributed.get_rank() == 0 else None]
     torch.distributed.broadcast_object_list(box)
     return box[0]
+
+
+def _check_parent(recipe_: Recipe, manifest: Mapping[str, Any]) -> None:
+    """Raises ConfigurationError when the champion belongs to another base model."""
+    if manifest["base_model"] != recipe_.base_model:
+        raise ConfigurationError(
+            f"the champion of {recipe_.name} was trained on {manifest['base_model']}, the recipe now says"
+            f" base_model {recipe_.base_model}: give it a new name, which begins a track of its own"
+        )
+    if manifest["recipe"]["lora_r"] != recipe_.lora_r:
+        log.warning(
+            "going on from the champion's adapter of rank %d: lora_r %d applies to a new track only",
+            manifest["recipe"]["lora_r"],
+            recipe_.lora_r,
+        )
 
 
 def _revision(context: Context, parent: Adapter | None) -> str | None:
@@ -410,7 +428,9 @@ def main() -> int:
         return 1
     except Exception as exc:
         log.exception("the round failed")
-        heart.beat(urgent=True, message=f"{type(exc).__name__}: {exc}")
+        full = any(words in str(exc) for words in DISK_FULL)
+        message = f"{settings.checkpoints_dir.absolute()} is full: make room" if full else str(exc)
+        heart.beat(urgent=True, message=f"{type(exc).__name__}: {message}", permanent=full)
         return 1
     finally:
         database.close()
