@@ -3,6 +3,13 @@
 A message names the thing, its value, what was expected, and what to do.
 """
 
+DISK_FULL = ("No space left on device", "Disk quota exceeded")  # however a library wraps it
+
+
+def is_disk_full(exc: BaseException) -> bool:
+    """Whether this error, of whatever type, comes from a file system without room."""
+    return any(words in str(exc) for words in DISK_FULL)
+
 
 class RatchetError(Exception):
     """Anything Ratchet refuses or cannot do."""

@@ -2,9 +2,9 @@
 
 import ctypes
 import os
+import select
 import signal
 import sys
-import threading
 from types import FrameType
 
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
@@ -24,21 +24,32 @@ def die_with_parent(parent_pid: int, signal_number: int = signal.SIGTERM) -> Non
 
 
 class StopSignal:
-    """True once SIGTERM or SIGINT has come; `wait` sleeps until then or for so many seconds."""
+    """True once SIGTERM or SIGINT has come; `wait` sleeps until then or for so many seconds.
+
+    The handler takes no lock: it may interrupt the very thread that holds it (threading.Event's own
+    lock deadlocks so). A byte in a pipe that nobody reads wakes every waiter instead.
+    """
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._received = False
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._receive)
 
     def _receive(self, _number: int, _frame: FrameType | None) -> None:
-        self._event.set()
+        if not self._received:
+            self._received = True
+            os.write(self._writer, b"\0")
 
     def __bool__(self) -> bool:
-        return self._event.is_set()
+        return self._received
 
     def wait(self, seconds: float) -> bool:
-        return self._event.wait(seconds)
+        poll = select.poll()
+        poll.register(self._reader, select.POLLIN)
+        poll.poll(max(0.0, seconds) * 1000)  # milliseconds
+        return self._received
 
 
 def failpoint(name: str) -> None:

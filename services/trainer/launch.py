@@ -1,17 +1,23 @@
-"""torchrun, but a stop in good order is no traceback: `python -m services.trainer.launch`, same options."""
+"""torchrun without its tracebacks: `python -m services.trainer.launch`, same options.
+
+A worker that failed has said why in its own words; a stop in good order is no failure.
+"""
 
 import sys
 
 from torch.distributed import run
 from torch.distributed.elastic.multiprocessing.api import SignalException
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
 
 def main() -> int:
-    """torchrun's exit status; 128 plus the signal when it was told to stop."""
+    """0, or 1 when a worker failed, or 128 plus the signal when torchrun was told to stop."""
     try:
         run.main()
     except SignalException as exc:
         return 128 + int(exc.sigval)
+    except ChildFailedError:
+        return 1
     return 0
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from services.core.errors import PublishError
+from services.core.errors import PublishError, is_disk_full
 from services.core.process import failpoint
 
 MANIFEST = "manifest.json"
@@ -53,11 +53,12 @@ def publish(
         _fsync(track_dir)
         failpoint("publish.after_rename")
         return complete
-    except OSError as exc:
+    except Exception as exc:
         shutil.rmtree(temporary, ignore_errors=True)
+        if not (isinstance(exc, OSError) or is_disk_full(exc)):
+            raise
         raise PublishError(
-            exc.errno,
-            f"the adapter cannot be written to {track_dir}: {exc.strerror or exc}; the one before stands",
+            f"the adapter cannot be written to {track_dir}: {exc}; the one before stands"
         ) from exc
 
 

@@ -28,6 +28,7 @@ from services.core.errors import (
     ModelNotFoundError,
     PublishError,
     RatchetError,
+    is_disk_full,
 )
 from services.core.models import ContentRole, Json, RoundState, ServiceState, Subject
 from services.core.process import die_with_parent, failpoint
@@ -45,7 +46,6 @@ log = logging.getLogger(__name__)
 CANDIDATE = "candidate"  # the finished training, kept until the round is closed
 TRAINING = "training.json"  # written last into it
 PERMANENT = (ConfigurationError, ModelNotFoundError, PublishError)  # trying again at once cures none
-DISK_FULL = ("No space left on device", "Disk quota exceeded")  # however a library wraps it
 TORCHRUN_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK")
 
 
@@ -428,7 +428,7 @@ def main() -> int:
         return 1
     except Exception as exc:
         log.exception("the round failed")
-        full = any(words in str(exc) for words in DISK_FULL)
+        full = is_disk_full(exc)
         message = f"{settings.checkpoints_dir.absolute()} is full: make room" if full else str(exc)
         heart.beat(urgent=True, message=f"{type(exc).__name__}: {message}", permanent=full)
         return 1

@@ -2,7 +2,9 @@
 
 import os
 import signal
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -118,3 +120,34 @@ def test_a_missing_model_is_said_and_nothing_is_lost(
     )
     assert "no-such-model" in message
     assert rows(database, "SELECT 1 FROM trained") == []
+
+
+@pytest.fixture
+def small_disk(trainer: Trainer) -> Iterator[Path]:
+    """ADAPTERS_DIR on a file system of 64 kB; `mount` may be refused, then the test is skipped."""
+    trainer.adapters.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(trainer.adapters)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("a file system of a given size needs the right to mount")
+    yield trainer.adapters
+    trainer.stop()
+    subprocess.run(["umount", str(trainer.adapters)], check=True)
+
+
+def test_a_full_disk_is_said_and_the_round_finished_when_there_is_room(
+    trainer: Trainer, small_disk: Path, store: Callable[[list[str]], None], database: Database
+) -> None:
+    """No space to publish: an error that names the folder, no crash counted, nothing half published."""
+    store(standard_library(60))
+    trainer.start()
+    ((message,),) = wait_for(
+        lambda: rows(database, "SELECT detail ->> 'message' FROM heartbeats WHERE state = 'error'")
+    )
+    assert str(small_disk) in message
+    assert "No space left on device" in message
+    assert rows(database, "SELECT 1 FROM trained") == []
+    assert not (small_disk / "tiny" / "current").exists()
+    subprocess.run(["mount", "-o", "remount,size=16m", str(small_disk)], check=True)
+    assert wait_for(lambda: closed(database))[0].state == "promoted"
+    wait_for((small_disk / "tiny" / "current").is_symlink, 10)
+    publish.verify(small_disk / "tiny" / "current")
