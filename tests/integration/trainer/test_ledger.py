@@ -1,0 +1,120 @@
+"""The ledger under any order of rounds, on a real PostgreSQL."""
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from services.core.db import Database
+from services.core.errors import LeaseLostError
+from services.core.models import RoundState
+from services.trainer.ledger import Lease, Ledger
+from services.trainer.recipe import Recipe
+from tests.integration.trainer.test_round import rows
+
+numbers = itertools.count()
+ROUND_SIZE = 5  # contents a round trains on at most
+EVENTS = ("drop", "promote", "refuse", "fail", "resume", "steal")
+
+
+def texts(count: int) -> list[str]:
+    return [f"def function_{next(numbers)}(argument):\n" + "    return argument\n" * 10 for _ in range(count)]
+
+
+class Track:
+    """One track of the ledger, and what may happen to it."""
+
+    def __init__(self, database: Database, store: Callable[[list[str]], None]) -> None:
+        name = f"track-{next(numbers)}"
+        self.recipe = Recipe(name=name, base_model="./model", held_out_min=2, validation_min=1)
+        self.database = database
+        self.store = store
+        self.ledger = Ledger(database, name)
+        self.lease = self._take()
+
+    def happens(self, event: str) -> None:
+        getattr(self, event)()
+
+    def drop(self) -> None:
+        self.store(texts(3))
+
+    def promote(self) -> None:
+        self._close(RoundState.PROMOTED)
+
+    def refuse(self) -> None:
+        self._close(RoundState.REFUSED)
+
+    def fail(self) -> None:
+        self._open()
+        self.ledger.fail(self.lease, "it crashed")
+
+    def resume(self) -> None:
+        """A child that died is followed by one with the same round and snapshot."""
+        first, second = self._open(), self._open()
+        assert (first and first.round_id) == (second and second.round_id)
+        assert (first and first.snapshot_hash) == (second and second.snapshot_hash)
+
+    def steal(self) -> None:
+        """The lease ran out and another trainer has it: the old one commits nothing."""
+        self._open()
+        stale = self.lease
+        self.ledger.release(stale)
+        self.lease = self._take()
+        with pytest.raises(LeaseLostError):
+            self.ledger.fail(stale, "too late")
+
+    def check(self) -> None:
+        name = self.recipe.name
+        of_track = f"FROM round_contents rc JOIN rounds r ON r.id = rc.round_id WHERE r.track = '{name}'"
+        trained = rows(
+            self.database, f"SELECT content_id, r.state {of_track} AND role = 'train' ORDER BY r.id"
+        )
+        learned = [row.content_id for row in trained if row.state == "promoted"]
+        assert len(learned) == len(set(learned)), "a content was learned twice"
+        recorded = rows(self.database, f"SELECT content_id FROM trained WHERE track = '{name}'")
+        assert {row.content_id for row in recorded} == set(learned)
+        failed = [row.content_id for row in trained if row.state == "failed"]
+        assert len(failed) == len(set(failed)), "what a failed round had was offered again"
+        leaked = rows(
+            self.database,
+            f"SELECT 1 {of_track} AND role = 'train' AND rc.content_id IN (SELECT c.id FROM contents c"
+            f" JOIN held_out_clusters h USING (cluster_id) WHERE h.track = '{name}')",
+        )
+        assert leaked == [], "a held-out cluster was trained on"
+
+    def _take(self) -> Lease:
+        lease = self.ledger.take(self.recipe, "a trainer")
+        assert lease is not None
+        return lease
+
+    def _open(self):  # type: ignore[no-untyped-def]
+        return self.ledger.open_or_resume(self.lease, self.recipe, 70, ROUND_SIZE)
+
+    def _close(self, state: RoundState) -> None:
+        opened = self._open()
+        if opened is None:
+            return
+        self.ledger.close(
+            self.lease,
+            opened,
+            state=state,
+            training={},
+            verdict={"reason": "as the test wants"},
+            losses={},
+            manifest={"track": self.recipe.name} if state is RoundState.PROMOTED else None,
+        )
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(events=st.lists(st.sampled_from(EVENTS), max_size=10))
+def test_no_order_of_events_trains_twice_or_on_what_is_held_out(
+    events: list[str], database: Database, store: Callable[[list[str]], None]
+) -> None:
+    """Drops, promotions, refusals, crashes, resumptions and stolen leases keep every invariant."""
+    store(texts(12))
+    track = Track(database, store)
+    for event in events:
+        track.happens(event)
+        track.check()
