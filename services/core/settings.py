@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_core import ErrorDetails
 
 from services.core.errors import ConfigurationError
 
@@ -174,11 +175,11 @@ def _is_other_programs(name: str) -> bool:
     return foreign and not difflib.get_close_matches(name, NAMES, 1, 0.93)
 
 
-def _explain(error: object, values: Mapping[str, str]) -> str:
-    field = str(error["loc"][0])  # type: ignore[index]
+def _explain(error: ErrorDetails, values: Mapping[str, str]) -> str:
+    field = str(error["loc"][0])
     secret = "SecretStr" in str(Settings.model_fields[field].annotation)
     value = REDACTED if secret else values.get(field)
-    return f"{field.upper()}={value!r}: {error['msg']} (.env.example says what it means)"  # type: ignore[index]
+    return f"{field.upper()}={value!r}: {error['msg']} (.env.example says what it means)"
 
 
 def _target_from_url(url: str) -> Target:

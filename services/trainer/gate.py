@@ -45,10 +45,9 @@ def decide(
     """
     size = sum(item.bytes for item in items)
     if not all(math.isfinite(item.before) and math.isfinite(item.after) for item in items):
-        return _refuse("the held-out loss is not finite: the training diverged", against, items, size)
+        return refuse("the held-out loss is not finite: the training diverged", against, len(items), size)
     if len(items) < MIN_ITEMS:
-        need = f"{len(items)} held-out files are too few to decide by, {MIN_ITEMS} are needed: add more code"
-        return _refuse(need, against, items, size)
+        return refuse(too_few(len(items)), against, len(items), size)
     improvement = _improvement(items)
     low, high = _interval(items, confidence, seed)
     share = f"{abs(improvement):.2%}"
@@ -64,8 +63,13 @@ def decide(
     return Verdict(promoted, reason, against, improvement, low, high, len(items), size)
 
 
-def _refuse(reason: str, against: str, items: Sequence[Item], size: int) -> Verdict:
-    return Verdict(False, reason, against, math.nan, math.nan, math.nan, len(items), size)
+def refuse(reason: str, against: str, held_out_files: int = 0, held_out_bytes: int = 0) -> Verdict:
+    """A refusal without a measurement: its figures are NaN, which the ledger stores as null."""
+    return Verdict(False, reason, against, math.nan, math.nan, math.nan, held_out_files, held_out_bytes)
+
+
+def too_few(held_out_files: int) -> str:
+    return f"{held_out_files} held-out files are too few to decide by, {MIN_ITEMS} are needed: add more code"
 
 
 def _improvement(items: Sequence[Item]) -> float:

@@ -43,7 +43,7 @@ class Heart:
     def beat(self, *, urgent: bool = False, **changes: object) -> None:
         """Note progress; what is urgent or changes the state is written at once, the rest twice a second."""
         before = self._beat
-        self._beat = replace(before, counter=before.counter + 1, **changes)  # type: ignore[arg-type]
+        self._beat = replace(before, counter=before.counter + 1, **changes)  # type: ignore[arg-type]  # fields by name
         now = time.monotonic()
         unchanged = self._beat.state is before.state and not urgent
         if unchanged and now - self._written_at < MIN_INTERVAL:

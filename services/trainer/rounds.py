@@ -95,16 +95,8 @@ def run(context: Context) -> None:
     tokenizer = model.load_tokenizer(source, token)
     snapshot = context.ledger.snapshot(round_.round_id)
     rows = _rows(context, snapshot, tokenizer)
-    held_out = len({sample.content_id for row in rows.held_out for sample in row.samples})
-    if held_out < gate.MIN_ITEMS or not rows.train:
-        verdict = gate.decide(
-            [gate.Item(1.0, 1.0, 1)] * held_out,
-            against=Subject.BASE,
-            min_improvement=0,
-            confidence=0.95,
-            seed=0,
-        )
-        _close(context, round_, verdict, None, {})
+    if (lacking := _lacking(rows)) is not None:
+        _close(context, round_, gate.refuse(lacking, Subject.BASE), None, {})
         return
 
     context.heart.beat(urgent=True, message="loading the model")
@@ -198,6 +190,16 @@ def _rows(context: Context, snapshot: Mapping[ContentRole, Sequence[Content]], t
     return Rows(rows[ContentRole.TRAIN], rows[ContentRole.VALIDATION], rows[ContentRole.HELD_OUT])
 
 
+def _lacking(rows: Rows) -> str | None:
+    """Why this snapshot cannot be trained on and judged, or None."""
+    held_out = len({sample.content_id for row in rows.held_out for sample in row.samples})
+    if held_out < gate.MIN_ITEMS:
+        return gate.too_few(held_out)
+    if not rows.validation:  # the gate's own files are no substitute
+        return "no file is left for early stopping to look at: add more code"
+    return None if rows.train else "no content is long enough to make a sample of: add more code"
+
+
 # measure
 
 
@@ -253,7 +255,9 @@ def _train(context: Context, round_: Round, adapted: Any, rows: Rows, pad_id: in
             trackers.close()
     if _is_first_rank():
         adapted.save_pretrained(finished)
-        (finished / TRAINING).write_text(json.dumps(result.as_json()), encoding="utf-8")
+        unfinished = finished / f".{TRAINING}"
+        unfinished.write_text(json.dumps(result.as_json()), encoding="utf-8")
+        unfinished.replace(finished / TRAINING)
     return result.as_json()
 
 
@@ -287,9 +291,7 @@ def _hooks(
             log.warning("a point of the loss curve is not recorded: %s", exc)
 
     def on_evaluation(adapted: Any) -> train.Evaluation:
-        items = _measure(
-            context, adapted, rows=rows.validation or rows.held_out, pad_id=pad_id, what="validation part"
-        )
+        items = _measure(context, adapted, rows=rows.validation, pad_id=pad_id, what="validation part")
         return train.Evaluation(evaluate.nats_per_token(items), evaluate.bits_per_byte(items))
 
     return train.Hooks(on_step, on_log, lambda: context.interruption.requested, on_evaluation)

@@ -53,3 +53,15 @@ def test_a_round_trains_promotes_and_publishes(
         row.content_id for row in rows(database, "SELECT content_id FROM round_contents WHERE role = 'train'")
     }
     assert json.loads((current / "adapter_config.json").read_text())["r"] == 8
+
+
+def test_too_little_code_is_refused_before_training_and_without_figures(
+    trainer: Trainer, store: Callable[[list[str]], None], database: Database
+) -> None:
+    """A dozen files leave too few to judge by: said so, nothing trained, no number made up."""
+    store(standard_library(12))
+    trainer.start()
+    (round_,) = wait_for(lambda: closed(database))
+    assert round_.state == "refused"
+    assert "too few to decide by" in round_.verdict["reason"]
+    assert (round_.training, round_.verdict["improvement"], round_.verdict["low"]) == (None, None, None)
