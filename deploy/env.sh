@@ -31,6 +31,6 @@ else
 fi
 chmod 600 .env
 umask 022
-for folder in ingest adapters checkpoints logs cache; do
+for folder in ingest benchmarks adapters checkpoints logs cache; do
   [ -d "$folder" ] || mkdir "$folder"
 done

@@ -1,6 +1,7 @@
 """The `ratchet` command. Every command imports what it needs when it runs: `--help` stays instant."""
 
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -83,6 +84,96 @@ def logs(
     from services.cli.logs import run
 
     run(environment.read(), service, lines=lines, follow=follow)
+
+
+@app.command()
+def add(
+    what: Annotated[str, typer.Argument(metavar="PATH|URL", help="A folder, an archive, or an https URL.")],
+    name: Annotated[str | None, typer.Option("--name", help="What to call the source.")] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option("--include", help="Take only this pattern, as in .gitignore. Repeatable."),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option("--exclude", help="Leave out this pattern. Repeatable.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put a repository into the ingest folder: copied from a path or cloned over https."""
+    from services.cli import environment
+    from services.cli.add import run
+
+    run(environment.read(), what, name=name, include=include or (), exclude=exclude or (), as_json=as_json)
+
+
+@app.command()
+def ingest(
+    paths: Annotated[
+        list[Path], typer.Argument(help="Repositories, archives, or folders of them as the ingest folder is.")
+    ],
+    workers: Annotated[
+        int, typer.Option("--workers", min=0, max=16, help="Files judged at once; 0: one a core.")
+    ] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Take sources in once, without the daemon, and print what became of their files."""
+    from services.cli import environment
+    from services.cli.ingest import run
+
+    if not run(environment.read(), paths, workers=workers, as_json=as_json):
+        raise typer.Exit(1)
+
+
+@app.command()
+def sources(as_json: AsJson = False) -> None:
+    """List what lies in the ingest folder: kind, revision, licence, files kept and refused."""
+    from services.cli import environment
+    from services.cli.sources import run
+
+    run(environment.read(), as_json=as_json)
+
+
+@app.command()
+def stats(
+    source: Annotated[str | None, typer.Option("--source", help="Of this source alone.")] = None,
+    language: Annotated[str | None, typer.Option("--language", help="Of this language alone.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count what is kept and refused, by source, language and reason, and show how the scores lie."""
+    from services.cli import environment
+    from services.cli.stats import run
+
+    run(environment.read(), source=source, language=language, as_json=as_json)
+
+
+@app.command()
+def explain(
+    path: Annotated[str, typer.Argument(help="SOURCE/PATH in the ingest folder, ARCHIVE/PATH, or any file.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say why a file has its score, or why it was refused: judged now, and as the database has it."""
+    from services.cli import environment
+    from services.cli.explain import run
+
+    run(environment.read(), path, as_json=as_json)
+
+
+@app.command()
+def export(
+    file: Annotated[
+        str, typer.Argument(help="A .jsonl file, compressed with .gz or .zst; - is standard output.")
+    ],
+    rejected: Annotated[
+        bool, typer.Option("--rejected", help="Rejected files too, with their reasons.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write every stored file with its text, score, units and origin, one JSON object a line."""
+    from services.cli import environment
+    from services.cli.export import run
+
+    run(environment.read(), file, rejected=rejected, force=force, as_json=as_json)
 
 
 @app.command()

@@ -65,7 +65,13 @@ class Transaction:
         """COPY rows into a table: str, int, float, bool, bytes, None, and dict or list as JSON."""
         lines = (("\t".join(map(_copy_field, row)) + "\n").encode() for row in rows)
         names = ", ".join(columns)
-        self._cursor.copy_expert(f"COPY {table} ({names}) FROM STDIN", _Reader(lines))
+        reader = _Reader(lines)
+        try:
+            self._cursor.copy_expert(f"COPY {table} ({names}) FROM STDIN", reader)
+        except psycopg2.Error as exc:
+            if reader.failure is not None:  # it broke off because of the rows, not of the server
+                raise reader.failure from exc
+            raise
 
 
 class _Reader:
@@ -74,8 +80,16 @@ class _Reader:
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
         self._rest = b""
+        self.failure: Exception | None = None  # raised by the rows
 
     def read(self, size: int = -1) -> bytes:
+        try:
+            return self._read(size)
+        except Exception as exc:
+            self.failure = exc
+            raise
+
+    def _read(self, size: int) -> bytes:
         parts, length = [self._rest], len(self._rest)
         while (size < 0 or length < size) and (chunk := next(self._chunks, b"")):
             parts.append(chunk)

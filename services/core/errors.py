@@ -45,3 +45,7 @@ class PublishError(RatchetError, OSError):
 
 class StackError(RatchetError, RuntimeError):
     """A part of the local stack did not start, or is not what its pid file says."""
+
+
+class SourceError(RatchetError, ValueError):
+    """What was named as a source cannot be added to the ingest folder."""

@@ -8,9 +8,10 @@ import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 
 from services.core.errors import ConfigurationError
@@ -32,6 +33,14 @@ class Target(BaseModel):
 
     def __str__(self) -> str:
         return f"{self.user}@{self.host}:{self.port}/{self.dbname}"
+
+
+def _split(value: object) -> object:
+    """A list in one setting: its items between commas."""
+    return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+
+
+Listed = Annotated[tuple[str, ...], BeforeValidator(_split)]
 
 
 class Settings(BaseModel):
@@ -66,6 +75,12 @@ class Settings(BaseModel):
     quality_threshold: int = Field(default=70, ge=0, le=100)
     check_interval: float = Field(default=300.0, gt=0)  # seconds between two polls
     rescan_interval: float = Field(default=60.0, gt=0)  # seconds between two full walks
+
+    # What comes in
+    processor_workers: int = Field(default=0, ge=0, le=64)  # 0: one a core
+    benchmarks_dir: Path = Path("benchmarks")  # beside HumanEval, what no text may hold
+    licence_allow: Listed = ()  # SPDX identifiers, * for any characters; empty: all
+    licence_deny: Listed = ()
 
     # When a round counts as stuck
     stall_timeout: float = Field(default=60.0, gt=0)  # seconds without progress in a running phase

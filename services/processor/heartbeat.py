@@ -5,42 +5,18 @@ import os
 import socket
 import threading
 import time
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
 from services.core.db import Database, Transaction, as_json
 from services.core.errors import DatabaseUnavailableError
-from services.core.models import HEARTBEAT_INTERVAL, Json, Service, ServiceState
+from services.core.models import HEARTBEAT_INTERVAL, Service, ServiceState
+from services.processor.progress import Progress
 
 log = logging.getLogger(__name__)
 
-STUCK_AFTER = 60.0  # seconds in one file: no rule of ours takes a second
+STUCK_AFTER = 180.0  # seconds in one chunk: two minutes when every file of it has to be given up
 GOODBYE = 2.0  # seconds for the last word at stop
-
-
-@dataclass
-class Progress:
-    """What the pipeline has done since this process started. Written by it, read by the heartbeat."""
-
-    state: ServiceState = ServiceState.IDLE
-    source: str | None = None
-    message: str | None = None
-    files_seen: int = 0
-    stored: int = 0
-    rejected: int = 0
-    files_per_s: float = 0.0  # read and judged, in the scan now running or the last one
-    moved: float = field(default_factory=time.monotonic)  # when the last file was done, monotonic seconds
-
-    def detail(self) -> Json:
-        return {
-            "source": self.source,
-            "files_seen": self.files_seen,
-            "stored": self.stored,
-            "rejected": self.rejected,
-            "files_per_s": round(self.files_per_s, 1),
-            "message": self.message,
-        }
 
 
 class Heartbeat:
@@ -97,7 +73,9 @@ class Heartbeat:
         idle_s = time.monotonic() - progress.moved
         if state is ServiceState.SCANNING and idle_s > STUCK_AFTER:
             state = ServiceState.ERROR
-            detail["message"] = f"no file of {progress.source} done for {idle_s:.0f} s"
+            detail["message"] = f"nothing of {progress.source} done for {idle_s:.0f} s"
+        if progress.trouble:
+            state = ServiceState.ERROR
         with self._database.transaction() as transaction:
             transaction.execute(
                 "beat",

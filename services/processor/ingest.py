@@ -10,18 +10,31 @@ import os
 import stat
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from services.processor import thresholds
 from services.processor.ignore import IGNORE_FILES, PASSED_OVER, IgnoreRules, is_vendored
 from services.processor.reasons import Reason
-from services.processor.values import Found, Rejection
+from services.processor.values import Rejection
 
 LOOSE_FILES = "."  # the source of files that lie in the ingest folder itself
 DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 CLOCK_TICK_NS = 20_000_000  # longest step of a file system's clock: a later write may carry the same mtime
 MAX_IGNORE_BYTES = 64_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One entry of a source as the walk met it. Goes with this module; values.Found replaces it."""
+
+    path: str  # below the source, always UTF-8; undecodable bytes as \xNN
+    size_bytes: int
+    mtime_ns: int
+    name: str  # its last component, as the file system spells it
+    directory: int  # descriptor of the directory it lies in, open until the next entry is asked for
+    refused: Rejection | None = None  # by what it is, without opening it
 
 
 def sources(ingest: Path) -> list[str]:

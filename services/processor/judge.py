@@ -1,10 +1,13 @@
-"""From bytes to a verdict: decode → language → filters → score → address, all pure.
+"""From bytes to a judgement, in two looks, both pure: the same calls serve the worker, the CLI and Ray.
 
-The same call serves the worker and `ratchet explain`.
+The first look, at every file: decode → language → filters → secrets → address → benchmarks → score.
+The second, at what deduplication keeps: parse, which is dear → units.
 """
 
-from services.processor import decode, dedup, filters, language, score
-from services.processor.values import Code, Content, Rejection
+from services.processor import decode, dedup, filters, language, licence, minhash, score, secrets, units
+from services.processor.decontaminate import Benchmarks
+from services.processor.reasons import Reason
+from services.processor.values import Code, Draft, Judgement, Parsed, Redaction, Rejection
 
 
 def judge_path(path: str) -> Rejection | None:
@@ -12,24 +15,46 @@ def judge_path(path: str) -> Rejection | None:
     return language.refuse_by_name(path) or filters.refuse_by_name(path)
 
 
-def judge(path: str, data: bytes) -> Content | Rejection:
+def judge(path: str, data: bytes, benchmarks: Benchmarks) -> Judgement:
     """What becomes of a file with these bytes. Never raises, whatever the bytes."""
     if refused := judge_path(path):
-        return refused
+        return Judgement(None, refused=refused)
     text = decode.decode(data)
     if isinstance(text, Rejection):
-        return text
+        return Judgement(None, refused=text)
     spoken = language.detect(path, text)
     if isinstance(spoken, Rejection):
-        return spoken
-    code = Code(path, spoken, text, text.encode(), text.splitlines())
+        return Judgement(None, refused=spoken)
+    code = _code(path, spoken, text)
     if refused := filters.refuse(code):
-        return refused
-    return Content(
+        return Judgement(spoken, refused=refused)
+    if item := benchmarks.match(text, spoken):
+        return Judgement(spoken, refused=Rejection(Reason.CONTAMINATED, item))
+    redacted = secrets.redact(text)
+    if redacted.redactions:
+        code = _code(path, spoken, redacted.text)
+    return Judgement(spoken, _draft(code, redacted.redactions))
+
+
+def parse(spoken: str, text: str) -> Parsed:
+    """The units of a text in this language, or why its parser does not accept it."""
+    found = units.split(spoken, text)
+    return Parsed(refused=found) if isinstance(found, Rejection) else Parsed(found)
+
+
+def _code(path: str, spoken: str, text: str) -> Code:
+    return Code(path, spoken, text, text.encode(), text.splitlines())
+
+
+def _draft(code: Code, redactions: tuple[Redaction, ...]) -> Draft:
+    return Draft(
         sha256=dedup.address(code.data),
         language=code.language,
         text=code.text,
         bytes=len(code.data),
         lines=len(code.lines),
         score=score.score(code),
+        bands=minhash.band_keys(code.text),
+        licence=licence.of_file(code.text),
+        redactions=redactions,
     )

@@ -1,6 +1,6 @@
 """The processor's life: scan what changed, rescan everything now and then, until told to stop.
 
-Several processors share the work by a lock a source: one that another holds is left to it.
+One processor at a time walks a source, by a lock; the chunks that come of it are taken by all.
 """
 
 import logging
@@ -9,18 +9,23 @@ from functools import partial
 from pathlib import Path
 
 from services.core.db import Database, is_migrated
-from services.core.errors import DatabaseUnavailableError
+from services.core.errors import ConfigurationError, DatabaseUnavailableError
 from services.core.models import ServiceState
 from services.core.process import StopSignal
 from services.core.settings import Settings
-from services.processor import ingest, store
-from services.processor.heartbeat import Heartbeat, Progress
-from services.processor.pipeline import SourceScan, Tally
+from services.processor import crew, source, store
+from services.processor.heartbeat import Heartbeat
+from services.processor.options import SUFFIX
+from services.processor.pipeline import Pipeline
+from services.processor.progress import Progress
+from services.processor.rules import Rules
+from services.processor.scan import SourceScan, Tally
+from services.processor.source import Source
 from services.processor.watch import Watcher
 
 log = logging.getLogger(__name__)
 
-CONNECTIONS = 3  # at least: one holds the lock, one stores, one beats
+CONNECTIONS = 3  # beside those of the workers: one holds the lock, one walks, one beats
 RETRY_INTERVAL = 2.0  # seconds until the next try when the database or the ingest folder is away
 
 
@@ -29,15 +34,20 @@ class Worker:
         self._ingest: Path = settings.ingest_dir.absolute()
         self._rescan_interval = settings.rescan_interval
         self._stop = stop
+        self._rules = Rules.of(settings)
+        workers = crew.size(settings.processor_workers)
+        connections = CONNECTIONS + workers
         self._database = Database(
             settings.database(),
             application="ratchet processor",
-            min_conn=min(settings.db_pool_min_conn, CONNECTIONS),
-            max_conn=max(settings.db_pool_max_conn, CONNECTIONS),
+            min_conn=connections,
+            max_conn=max(settings.db_pool_max_conn, connections),
         )
         self._progress = Progress()
+        self._crew = crew.Crew(self._pipeline, workers, self._progress, self._told_to_stop)
         self._heartbeat = Heartbeat(self._database, self._progress)
         self._news = False  # counts the last beat did not have
+        self._again = False  # everything is to be looked at once more
         self._watcher = Watcher(self._ingest, stop)
         self._directories: dict[str, list[str]] = {}  # of each source, as last listed
 
@@ -47,7 +57,9 @@ class Worker:
         try:
             if self._await_schema():
                 with self._heartbeat:
+                    self._crew.start()
                     self._work()
+                self._crew.join()
         finally:
             self._watcher.close()
             self._database.close()
@@ -84,6 +96,8 @@ class Worker:
             if not healthy:
                 self._stop.wait(RETRY_INTERVAL)
                 changed = None
+            elif self._again:  # texts that were near duplicates may be kept now
+                changed, self._again = None, False
             elif self._watcher.follow(self._to_watch()):
                 changed = None  # what happened before these directories were watched made no event
             else:
@@ -92,7 +106,7 @@ class Worker:
     def _scan(self, only: set[str] | None) -> bool:
         """Scan these sources, or all; false when the ingest folder cannot be read."""
         try:
-            present = ingest.sources(self._ingest)
+            present = source.find(self._ingest)
         except OSError as exc:
             advice = "make it, or let this user read it"
             self._say(
@@ -103,29 +117,39 @@ class Worker:
             self._say(
                 ServiceState.IDLE, f"the ingest folder {self._ingest} is empty: drop repositories into it"
             )
-        self._directories = {name: self._directories.get(name, []) for name in present}
-        wanted = [name for name in present if only is None or name in only]
-        failed = [failure for name in wanted if (failure := self._scan_source(name))]
-        if only is None or only - set(present):
+        self._directories = {found.name: self._directories.get(found.name, []) for found in present}
+        if only is not None:
+            only = {name.removesuffix(SUFFIX) for name in only}
+        wanted = [found for found in present if only is None or found.name in only]
+        failed = [failure for found in wanted if (failure := self._scan_source(found))]
+        if only is None or only - self._directories.keys():
             self._retire_absent()
         if present:
             self._say(ServiceState.IDLE, "; ".join(failed) or None)
         return True
 
-    def _scan_source(self, name: str) -> str | None:
+    def _scan_source(self, found: Source) -> str | None:
         """Scan a source unless another processor is at it; what went wrong if it cannot be listed."""
-        shown = ingest.printable(name)
+        shown = found.printable
         with self._database.exclusive(f"source:{shown}") as held:
             if not held:
                 log.debug("%s: another processor is at it", shown)
                 return None
-            self._progress.state, self._progress.source = ServiceState.SCANNING, shown
-            self._progress.moved = time.monotonic()
-            scan = SourceScan(self._database, self._ingest, name, self._progress, self._told_to_stop)
+            self._progress.begin(shown)
+            scan = SourceScan(
+                self._database,
+                found,
+                self._rules,
+                self._progress,
+                work=lambda: False,
+                stop=self._told_to_stop,
+            )
             try:
                 tally = scan.run()
             except DatabaseUnavailableError:  # an OSError too, but not of the source
                 raise
+            except ConfigurationError as exc:
+                return f"{exc}; {shown} is left as it is until that is mended"
             except FileNotFoundError:
                 return None  # gone since it was listed: the next scan retires it
             except OSError as exc:
@@ -134,14 +158,15 @@ class Worker:
                 )
             finally:
                 self._progress.source = None
-        self._note(name, tally)
+        self._note(found, tally)
         return None
 
-    def _note(self, name: str, tally: Tally) -> None:
+    def _note(self, found: Source, tally: Tally) -> None:
         if tally.complete:
-            self._directories[name] = tally.directories
+            self._directories[found.name] = tally.directories
         log.log(logging.INFO if tally.changed else logging.DEBUG, "%s", tally)
         self._news |= tally.changed
+        self._again |= tally.again
 
     def _retire_absent(self) -> None:
         """Retire the files of sources that are no longer in the ingest folder."""
@@ -157,9 +182,12 @@ class Worker:
     def _is_present(self, name: str) -> bool:
         """Whether the source is in the folder now; taken for present while the folder cannot be read."""
         try:
-            return name in map(ingest.printable, ingest.sources(self._ingest))
+            return any(found.printable == name for found in source.find(self._ingest))
         except OSError:
             return True
+
+    def _pipeline(self) -> Pipeline:
+        return Pipeline(self._database, self._ingest, self._rules)
 
     def _told_to_stop(self) -> bool:
         return bool(self._stop)

@@ -173,7 +173,7 @@ class Daemon:
     def _poll(self, now: float) -> None:
         settings = self._settings
         self._next_poll = now + settings.check_interval
-        new = self._ledger.count_new(self._recipe, settings.quality_threshold, self._most_counted)
+        new = self._ledger.count_new(settings.quality_threshold, self._most_counted)
         waiting = self._ledger.open_round()
         self._status = replace(self._status, new_contents=new)
         if waiting is not None and waiting.attempts >= settings.max_attempts:
@@ -198,7 +198,7 @@ class Daemon:
     @property
     def _most_counted(self) -> int:
         """Counting goes a little beyond what starts a round, not through ten million rows."""
-        return max(10_000, self._settings.min_new_files)
+        return 2 * self._settings.min_new_files
 
     def _start(self, *, resuming: bool) -> None:
         assert self._lease is not None

@@ -13,7 +13,6 @@ from services.trainer.selection import Candidate, Choice, choose
 
 LEASE_VARIABLE = "RATCHET_LEASE"  # the fencing token, handed to the child in its environment
 LEASE = 20.0  # seconds; renewed with every heartbeat, so four may be missed
-BYTES_PER_CHAR = 4  # at most, in UTF-8
 
 
 @dataclass(frozen=True)
@@ -66,8 +65,10 @@ class Ledger:
         """The lease, or None while another trainer holds it."""
 
         def work(tx: Transaction) -> Lease | None:
-            tx.execute("ensure_track", track=self._track, recipe=as_json(recipe.model_dump(mode="json")))
-            token = tx.value("take_lease", track=self._track, holder=holder, seconds=LEASE)
+            resolved = as_json(recipe.model_dump(mode="json"))
+            tx.execute("without_hurry")
+            tx.execute("ensure_track", track=self._track, recipe=resolved)
+            token = tx.value("take_lease", track=self._track, holder=holder, recipe=resolved, seconds=LEASE)
             return None if token is None else Lease(self._track, token)
 
         with self._database.transaction() as tx:
@@ -85,10 +86,10 @@ class Ledger:
 
     # looking
 
-    def count_new(self, recipe: Recipe, threshold: int, most: int) -> int:
-        """How many eligible contents no round of the track has had; counting stops at `most`."""
+    def count_new(self, threshold: int, most: int) -> int:
+        """How many contents that fit the track's recipe no round has had; counting stops at `most`."""
         with self._database.transaction() as tx:
-            return int(tx.value("count_new_contents", **self._eligible(recipe, threshold), most=most))
+            return int(tx.value("count_new_contents", track=self._track, threshold=threshold, most=most))
 
     def open_round(self) -> Any:
         """The unfinished round's row, or None."""
@@ -217,30 +218,26 @@ class Ledger:
                 f"another trainer has taken the track {self._track}: token {lease.token} commits nothing"
             )
 
-    def _eligible(self, recipe: Recipe, threshold: int) -> dict[str, Any]:
-        return {
-            "track": self._track,
-            "threshold": threshold,
-            "languages": None if recipe.languages is None else list(recipe.languages),
-            "min_chars": recipe.min_chars,
-            "max_chars": recipe.max_chars,
-            "max_bytes": recipe.max_chars * BYTES_PER_CHAR,  # spares reading most texts that are too long
-        }
-
     def _choose(self, tx: Transaction, recipe: Recipe, threshold: int, max_dataset_size: int) -> Choice:
-        rows = tx.all(
-            "candidates",
-            **self._eligible(recipe, threshold),
-            most=2 * max_dataset_size,  # room for what is held out
-        )
-        held_out = tx.all("held_out_clusters", track=self._track)
-        return choose(
-            [Candidate(row.content_id, bytes(row.sha256), row.cluster_id, row.score) for row in rows],
-            {row.cluster_id: ContentRole(row.role) for row in held_out},
-            {row.cluster_id for row in tx.all("trained_clusters", track=self._track)},
-            recipe,
-            max_dataset_size,
-        )
+        """From the best candidates; from more when those that are held out leave too few to train on."""
+        wanted = min(max_dataset_size, recipe.max_contents or max_dataset_size)
+        most = 2 * wanted
+        while True:
+            rows = tx.all("candidates", track=self._track, threshold=threshold, most=most)
+            candidates = [
+                Candidate(row.content_id, bytes(row.sha256), row.cluster_id, row.score) for row in rows
+            ]
+            choice = choose(candidates, self._past_roles(tx, candidates), recipe, max_dataset_size)
+            if len(choice.of(ContentRole.TRAIN)) >= wanted or len(rows) < most:
+                return choice
+            most *= 2
+
+    def _past_roles(self, tx: Transaction, candidates: Sequence[Candidate]) -> dict[int, set[ContentRole]]:
+        clusters = list({candidate.cluster_id for candidate in candidates})
+        roles: dict[int, set[ContentRole]] = {}
+        for row in tx.all("cluster_roles", track=self._track, clusters=clusters):
+            roles.setdefault(row.cluster_id, set()).add(ContentRole(row.role))
+        return roles
 
     def _insert_round(self, tx: Transaction, recipe: Recipe, choice: Choice) -> Round:
         parent = self._champion(tx)

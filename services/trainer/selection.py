@@ -41,24 +41,30 @@ class Choice:
 
 def choose(
     candidates: Iterable[Candidate],
-    set_aside: Mapping[int, ContentRole],
-    trained_clusters: Collection[int],
+    past_roles: Mapping[int, Collection[ContentRole]],
     recipe: Recipe,
     max_dataset_size: int,
 ) -> Choice:
     """Split by cluster, then take the best for training.
 
-    `set_aside` are the clusters that earlier rounds held out: they stay so, whatever comes. A cluster
-    the track has trained on is never set aside. New clusters go to a role by a hash of track and
-    content, so the choice depends on nothing but its arguments.
+    `past_roles` are the roles that earlier rounds of the track gave to clusters (cluster_id → roles). A
+    cluster keeps its role for good: what was held out is never trained on, what was trained on is never
+    set aside. Clusters merge when their contents turn out to be near-duplicates, and one merged from
+    parts that had different roles fits none: a snapshot leaves it out, neither trained nor judged by.
+    New clusters go to a role by a hash of track and content, so the choice depends on nothing but its
+    arguments.
     """
-    ordered = sorted(candidates, key=lambda candidate: (-candidate.score, candidate.sha256))
+    torn = {cluster for cluster, roles in past_roles.items() if len(set(roles)) > 1}
+    ordered = sorted(
+        (candidate for candidate in candidates if candidate.cluster_id not in torn),
+        key=lambda candidate: (-candidate.score, candidate.sha256),
+    )
     members: dict[int, list[Candidate]] = {}
     for candidate in ordered:
         members.setdefault(candidate.cluster_id, []).append(candidate)
-    free = [cluster for cluster in members if cluster not in set_aside and cluster not in trained_clusters]
-    newly = _set_aside(free, members, set_aside, recipe)
-    roles = {**set_aside, **newly}
+    settled = {cluster: role for cluster in members for role in past_roles.get(cluster, ())}
+    newly = _set_aside([cluster for cluster in members if cluster not in settled], members, settled, recipe)
+    roles = {**settled, **newly}
 
     by_role: dict[ContentRole, list[Candidate]] = {role: [] for role in ContentRole}
     for candidate in ordered:

@@ -1,12 +1,18 @@
 -- find_source --
--- The id of a source by name
-SELECT id FROM sources WHERE name = %(name)s;
+-- What is known of a source
+SELECT id, kind, commit_id, licence, stamp, history_id, problem FROM sources WHERE name = %(name)s;
 
 -- add_source --
 -- Enter a source that was never seen before; its id
-INSERT INTO sources (name) VALUES (%(name)s)
-ON CONFLICT (name) DO UPDATE SET name = excluded.name
+INSERT INTO sources (name, kind) VALUES (%(name)s, %(kind)s)
+ON CONFLICT (name) DO UPDATE SET kind = excluded.kind
 RETURNING id;
+
+-- describe_source --
+-- What the source is at the beginning of a scan
+UPDATE sources SET kind = %(kind)s, licence = %(licence)s, problem = %(problem)s
+WHERE id = %(source_id)s
+  AND (kind, licence, problem) IS DISTINCT FROM (%(kind)s, %(licence)s, %(problem)s);
 
 -- live_sources --
 -- Names of the sources that have files which are not retired
@@ -16,76 +22,201 @@ WHERE EXISTS (SELECT FROM files f WHERE f.source_id = s.id AND f.retired_at IS N
 ORDER BY s.name;
 
 -- known_files --
--- What is known of every path of a source, to tell what changed since
-SELECT f.id, f.path, f.size_bytes, f.mtime_ns, f.reason, f.retired_at IS NOT NULL AS retired, c.scorer_version
+-- What is known of a source's paths, in their order, a page at a time
+SELECT id, path, size_bytes, mtime_ns, reason, retired_at IS NOT NULL AS retired, rules
+FROM files
+WHERE source_id = %(source_id)s AND path > %(after)s
+ORDER BY path
+LIMIT %(most)s;
+
+-- put_claim --
+-- Leave a chunk of files to whoever takes it first
+INSERT INTO claims (source_id, entries, files) VALUES (%(source_id)s, %(entries)s, %(files)s);
+
+-- take_claim --
+-- The oldest chunk that nobody works on, locked
+SELECT c.id, c.source_id, c.entries, s.name AS source, s.licence
+FROM claims c JOIN sources s ON s.id = c.source_id
+ORDER BY c.id
+LIMIT 1
+FOR UPDATE OF c SKIP LOCKED;
+
+-- finish_claim --
+-- A chunk is done
+DELETE FROM claims WHERE id = %(id)s;
+
+-- claims_left --
+-- How many chunks of a source are not done
+SELECT count(*) FROM claims WHERE source_id = %(source_id)s;
+
+-- withdraw_claims --
+-- Take back the chunks of an earlier walk that nobody works on
+DELETE FROM claims
+WHERE id IN (SELECT id FROM claims WHERE source_id = %(source_id)s FOR UPDATE SKIP LOCKED);
+
+-- lock_store --
+-- One processor at a time decides what is kept, until its transaction ends
+SELECT pg_advisory_xact_lock(hashtextextended('ratchet store', 0));
+
+-- held_before --
+-- What these paths of a source held, and the clusters they descend from
+SELECT f.path, f.content_id, coalesce(m.merged_into, f.cluster_id) AS cluster_id
 FROM files f
-LEFT JOIN contents c ON c.id = f.content_id
-WHERE f.source_id = %(source_id)s;
-
--- create_incoming_contents --
--- The batch's new texts, per connection and emptied at commit
-CREATE TEMPORARY TABLE IF NOT EXISTS incoming_contents (
-    sha256 bytea, language text, text text, bytes integer, lines integer,
-    score smallint, score_reasons jsonb, scorer_version integer
-) ON COMMIT DELETE ROWS;
-
--- create_incoming_files --
--- The batch's paths, per connection and emptied at commit
-CREATE TEMPORARY TABLE IF NOT EXISTS incoming_files (
-    path text, size_bytes bigint, mtime_ns bigint, sha256 bytea, reason text, detail text
-) ON COMMIT DELETE ROWS;
+LEFT JOIN cluster_merges m ON m.cluster_id = f.cluster_id
+WHERE f.source_id = %(source_id)s AND f.path = ANY(%(paths)s);
 
 -- stored_contents --
--- Which of these texts are stored and scored by this scorer already
-SELECT sha256
-FROM contents
-WHERE sha256 = ANY(%(addresses)s) AND scorer_version >= %(scorer_version)s;
+-- Which of these texts are stored
+SELECT id, sha256, cluster_id, scorer_version FROM contents WHERE sha256 = ANY(%(addresses)s);
 
--- insert_contents --
--- Store the batch's texts in the order of their addresses; one that replaces another takes over its cluster
-WITH inherited AS (
-    SELECT f.sha256, min(was.cluster_id) AS cluster_id
-    FROM incoming_files f
-    JOIN files was ON was.source_id = %(source_id)s AND was.path = f.path
-    GROUP BY f.sha256
-)
-INSERT INTO contents (sha256, cluster_id, language, text, bytes, lines, score, score_reasons, scorer_version)
-SELECT i.sha256, coalesce(inherited.cluster_id, 0), i.language, i.text, i.bytes, i.lines, i.score,
-       i.score_reasons, i.scorer_version
-FROM incoming_contents i
-LEFT JOIN inherited USING (sha256)
-ORDER BY i.sha256
-ON CONFLICT (sha256) DO UPDATE
-SET score = excluded.score, score_reasons = excluded.score_reasons, scorer_version = excluded.scorer_version
-WHERE contents.scorer_version < excluded.scorer_version;
+-- groups_of_keys --
+-- The groups of near duplicates that have these band keys
+SELECT b.key, g.root FROM bands b JOIN groups g ON g.id = b.group_id WHERE b.key = ANY(%(keys)s::bigint[]);
 
--- begin_clusters --
--- A text that replaces none begins a cluster of its own; 0 marks it, and no other transaction ever sees the mark
-UPDATE contents SET cluster_id = id WHERE cluster_id = 0;
+-- kept_of_groups --
+-- The kept member of each group
+SELECT g.id AS group_id, c.id AS content_id, c.sha256, c.score, c.live, c.cluster_id
+FROM groups g JOIN contents c ON c.id = g.content_id
+WHERE g.id = ANY(%(groups)s::bigint[]);
+
+-- new_content_ids --
+-- So many ids for texts to be stored
+SELECT nextval(pg_get_serial_sequence('contents', 'id')) FROM generate_series(1, %(count)s);
+
+-- new_group_ids --
+-- So many ids for groups
+SELECT nextval('group_ids') FROM generate_series(1, %(count)s);
+
+-- new_cluster_ids --
+-- So many ids for clusters
+SELECT nextval('cluster_ids') FROM generate_series(1, %(count)s);
+
+-- rescore --
+-- A stored text under a newer scorer
+UPDATE contents SET score = %(score)s, score_reasons = %(reasons)s, scorer_version = %(version)s
+WHERE id = %(id)s AND scorer_version < %(version)s;
+
+-- merge_groups --
+-- A group was found to be part of another: it, and those it took in before, belong there
+UPDATE groups SET root = %(into)s WHERE root = %(absorbed)s;
+
+-- set_kept --
+-- Another member of the group is the kept one
+UPDATE groups SET content_id = %(content_id)s WHERE id = %(group_id)s;
+
+-- merge_clusters --
+-- Two clusters belong together: one takes in the other's texts
+UPDATE contents SET cluster_id = %(into)s WHERE cluster_id = %(absorbed)s;
+
+-- redirect_merges --
+-- What the absorbed cluster took in before belongs to the one that takes it in
+UPDATE cluster_merges SET merged_into = %(into)s WHERE merged_into = %(absorbed)s;
+
+-- record_merge --
+-- Remember where a cluster went
+INSERT INTO cluster_merges (cluster_id, merged_into) VALUES (%(absorbed)s, %(into)s)
+ON CONFLICT (cluster_id) DO UPDATE SET merged_into = excluded.merged_into;
+
+-- revive_contents --
+-- Texts that a file holds again
+UPDATE contents SET live = true WHERE id = ANY(%(ids)s::bigint[]) AND NOT live;
+
+-- demote_content --
+-- A better text that is nearly the same is kept in this one's stead
+UPDATE contents SET live = false WHERE id = %(content_id)s;
+
+-- refuse_demoted --
+-- The files that held it are near duplicates of the better one
+UPDATE files
+SET content_id = NULL, reason = 'near_duplicate', detail = %(detail)s, duplicate_of = %(better)s
+WHERE content_id = %(content_id)s AND retired_at IS NULL;
+
+-- redirect_duplicates --
+-- What was a near duplicate of it is one of the better text
+UPDATE files SET duplicate_of = %(better)s WHERE duplicate_of = %(content_id)s;
+
+-- create_incoming_files --
+-- The chunk's paths, per connection and emptied at commit
+CREATE TEMPORARY TABLE IF NOT EXISTS incoming_files (
+    path text, size_bytes bigint, mtime_ns bigint, language text, content_id bigint, cluster_id bigint,
+    reason text, detail text, duplicate_of bigint
+) ON COMMIT DELETE ROWS;
 
 -- upsert_files --
--- Record what became of the batch's paths
-INSERT INTO files (source_id, path, size_bytes, mtime_ns, content_id, cluster_id, reason, detail)
-SELECT DISTINCT ON (f.path) %(source_id)s, f.path, f.size_bytes, f.mtime_ns, c.id, c.cluster_id, f.reason, f.detail
-FROM incoming_files f
-LEFT JOIN contents c ON c.sha256 = f.sha256
-ORDER BY f.path
+-- Record what became of the chunk's paths; what is recorded already is left alone
+INSERT INTO files AS was (source_id, path, size_bytes, mtime_ns, language, content_id, cluster_id, reason, detail,
+                          duplicate_of, rules)
+SELECT %(source_id)s, path, size_bytes, mtime_ns, language, content_id, cluster_id, reason, detail,
+       duplicate_of, %(rules)s
+FROM incoming_files
 ON CONFLICT (source_id, path) DO UPDATE
-SET size_bytes = excluded.size_bytes, mtime_ns = excluded.mtime_ns, content_id = excluded.content_id,
-    cluster_id = coalesce(excluded.cluster_id, files.cluster_id), reason = excluded.reason, detail = excluded.detail, seen_at = now(), retired_at = NULL;
+SET size_bytes = excluded.size_bytes, mtime_ns = excluded.mtime_ns, language = excluded.language,
+    content_id = excluded.content_id, cluster_id = coalesce(excluded.cluster_id, was.cluster_id),
+    reason = excluded.reason, detail = excluded.detail, duplicate_of = excluded.duplicate_of,
+    rules = excluded.rules, seen_at = now(), retired_at = NULL,
+    first_seen_at = CASE WHEN was.retired_at IS NULL THEN was.first_seen_at ELSE now() END
+WHERE (was.size_bytes, was.mtime_ns, was.language, was.content_id, was.reason, was.detail, was.duplicate_of,
+       was.rules, was.retired_at)
+      IS DISTINCT FROM
+      (excluded.size_bytes, excluded.mtime_ns, excluded.language, excluded.content_id, excluded.reason,
+       excluded.detail, excluded.duplicate_of, excluded.rules, NULL::timestamptz);
 
--- restore_files --
--- Paths that are back as they were
-UPDATE files SET retired_at = NULL WHERE id = ANY(%(ids)s) AND retired_at IS NOT NULL;
+-- release_contents --
+-- Of these texts, those that no file holds any more
+UPDATE contents c SET live = false
+WHERE c.id = ANY(%(ids)s::bigint[]) AND c.live
+  AND NOT EXISTS (SELECT FROM files f WHERE f.content_id = c.id AND f.retired_at IS NULL)
+RETURNING c.id;
+
+-- judge_duplicates_again --
+-- The kept text is gone: its near duplicates are to be read again, one of them will take its place
+UPDATE files SET rules = 0 WHERE duplicate_of = ANY(%(ids)s::bigint[]) AND retired_at IS NULL;
 
 -- retire_files --
--- Paths that are no longer in the ingest volume
-UPDATE files SET retired_at = now() WHERE id = ANY(%(ids)s) AND retired_at IS NULL;
+-- Paths that are no longer in the ingest volume; the texts they held
+UPDATE files SET retired_at = now() WHERE id = ANY(%(ids)s) AND retired_at IS NULL RETURNING content_id;
 
 -- retire_source --
--- Every path of a source that is no longer in the ingest volume
-UPDATE files SET retired_at = now() WHERE source_id = %(source_id)s AND retired_at IS NULL;
+-- Every path of a source that is no longer in the ingest volume; the texts they held
+UPDATE files SET retired_at = now() WHERE source_id = %(source_id)s AND retired_at IS NULL RETURNING content_id;
+
+-- forget_stamp --
+-- A source that is gone is read from its beginning when it comes back
+UPDATE sources SET stamp = NULL WHERE id = %(source_id)s;
+
+-- follow_renames --
+-- A path that came in this scan with the text of one that went in it: the same file under a new name
+UPDATE files new
+SET renamed_from = old.path, first_seen_at = old.first_seen_at, cluster_id = coalesce(new.cluster_id, old.cluster_id)
+FROM (
+    SELECT DISTINCT ON (content_id) path, content_id, first_seen_at, cluster_id
+    FROM files
+    WHERE source_id = %(source_id)s AND id = ANY(%(retired)s) AND content_id IS NOT NULL
+    ORDER BY content_id, path
+) old
+WHERE new.source_id = %(source_id)s AND new.content_id = old.content_id AND new.retired_at IS NULL
+  AND new.first_seen_at >= %(since)s;
+
+-- create_incoming_changes --
+-- Times of change out of a repository's history
+CREATE TEMPORARY TABLE IF NOT EXISTS incoming_changes (path text, commit_id text, changed_at bigint)
+ON COMMIT DELETE ROWS;
+
+-- record_changes --
+-- When, and by which commit, each path was last changed
+UPDATE files f
+SET commit_id = i.commit_id, changed_at = to_timestamp(i.changed_at)
+FROM incoming_changes i
+WHERE f.source_id = %(source_id)s AND f.path = i.path AND f.commit_id IS DISTINCT FROM i.commit_id;
+
+-- record_history --
+-- The history was read up to this commit
+UPDATE sources SET history_id = %(commit)s WHERE id = %(source_id)s;
 
 -- finish_scan --
 -- A source was walked to its end
-UPDATE sources SET last_scanned_at = now() WHERE id = %(source_id)s;
+UPDATE sources SET last_scanned_at = now(), commit_id = %(commit)s, stamp = %(stamp)s WHERE id = %(source_id)s;
+
+-- database_now --
+-- The database's clock
+SELECT clock_timestamp();

@@ -1,12 +1,15 @@
+-- without_hurry --
+-- Let this transaction take its time: the backlog of a new track is a minute's work at ten million contents
+SET LOCAL statement_timeout = 0;
+
 -- ensure_track --
--- Make the track known, with the recipe as resolved now
-INSERT INTO tracks (name, recipe) VALUES (%(track)s, %(recipe)s)
-ON CONFLICT (name) DO UPDATE SET recipe = excluded.recipe;
+-- Make the track known
+INSERT INTO tracks (name, recipe) VALUES (%(track)s, %(recipe)s) ON CONFLICT (name) DO NOTHING;
 
 -- take_lease --
--- Take the track when it is free or its lease has run out; a new fencing token, or no row
+-- Take the track when it is free or its lease has run out, with the recipe as resolved now; a new fencing token, or no row
 UPDATE tracks
-SET token = token + 1, lease_holder = %(holder)s,
+SET token = token + 1, lease_holder = %(holder)s, recipe = %(recipe)s,
     lease_expires_at = clock_timestamp() + make_interval(secs => %(seconds)s)
 WHERE name = %(track)s AND (lease_expires_at IS NULL OR lease_expires_at < clock_timestamp())
 RETURNING token;
@@ -29,43 +32,38 @@ SELECT token FROM tracks WHERE name = %(track)s AND token = %(token)s FOR UPDATE
 -- count_new_contents --
 -- How many contents above the threshold no round of the track has had, counted up to a limit
 SELECT count(*) FROM (
-    SELECT 1 FROM contents c
-    WHERE c.score >= %(threshold)s
-      AND c.bytes <= %(max_bytes)s AND length(c.text) BETWEEN %(min_chars)s AND %(max_chars)s
-      AND (%(languages)s::text[] IS NULL OR c.language = ANY (%(languages)s::text[]))
-      AND EXISTS (SELECT 1 FROM files f WHERE f.content_id = c.id AND f.retired_at IS NULL)
-      AND NOT EXISTS (
-          SELECT 1 FROM round_contents rc JOIN rounds r ON r.id = rc.round_id
-          WHERE rc.content_id = c.id AND r.track = %(track)s)
+    SELECT FROM backlog
+    WHERE track = %(track)s AND is_new AND score >= %(threshold)s
+    ORDER BY score DESC  -- the index's order: without it the planner may hope for the table's first pages
     LIMIT %(most)s
 ) AS new_contents;
 
 -- candidates --
 -- Contents the champion has not learned from and no failed round has had, best first
-SELECT c.id AS content_id, c.sha256, c.cluster_id, c.score
-FROM contents c
-WHERE c.score >= %(threshold)s
-  AND c.bytes <= %(max_bytes)s AND length(c.text) BETWEEN %(min_chars)s AND %(max_chars)s
-  AND (%(languages)s::text[] IS NULL OR c.language = ANY (%(languages)s::text[]))
-  AND EXISTS (SELECT 1 FROM files f WHERE f.content_id = c.id AND f.retired_at IS NULL)
-  AND NOT EXISTS (SELECT 1 FROM trained t WHERE t.track = %(track)s AND t.content_id = c.id)
-  AND NOT EXISTS (
-      SELECT 1 FROM round_contents rc JOIN rounds r ON r.id = rc.round_id
-      WHERE rc.content_id = c.id AND rc.role = 'train' AND r.track = %(track)s AND r.state = 'failed')
-ORDER BY c.score DESC, c.id
+SELECT content_id, sha256, cluster_id, score
+FROM backlog
+WHERE track = %(track)s AND score >= %(threshold)s
+ORDER BY score DESC, content_id
 LIMIT %(most)s;
 
--- held_out_clusters --
--- The clusters earlier rounds of the track set aside
-SELECT cluster_id, role FROM held_out_clusters WHERE track = %(track)s;
-
--- trained_clusters --
--- The clusters any round of the track has trained on, whatever became of it
-SELECT DISTINCT c.cluster_id
-FROM round_contents rc
-JOIN rounds r ON r.id = rc.round_id
-JOIN contents c ON c.id = rc.content_id
-WHERE r.track = %(track)s AND rc.role = 'train';
+-- cluster_roles --
+-- Every role a round of the track has given these clusters, under any name of what they have merged into by now
+WITH asked AS (
+    SELECT id AS cluster_id, coalesce(m.merged_into, id) AS survivor
+    FROM unnest(%(clusters)s::bigint[]) AS id LEFT JOIN cluster_merges m ON m.cluster_id = id
+), names AS (
+    SELECT survivor AS name, survivor FROM asked
+    UNION
+    SELECT cluster_id, merged_into FROM cluster_merges
+    WHERE merged_into = ANY (ARRAY(SELECT survivor FROM asked))
+), past AS (
+    SELECT cluster_id AS name, 'train' AS role
+    FROM trained_clusters WHERE track = %(track)s AND cluster_id = ANY (ARRAY(SELECT name FROM names))
+    UNION ALL
+    SELECT cluster_id, role
+    FROM held_out_clusters WHERE track = %(track)s AND cluster_id = ANY (ARRAY(SELECT name FROM names))
+)
+SELECT DISTINCT cluster_id, role FROM past JOIN names USING (name) JOIN asked USING (survivor);
 
 -- open_round --
 -- The round of the track that is not finished

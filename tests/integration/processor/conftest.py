@@ -1,5 +1,6 @@
 """A processor to run: as calls in this process, or as the real process."""
 
+import hashlib
 import os
 import socket
 import subprocess
@@ -14,8 +15,12 @@ from psycopg2 import extensions
 
 from services.core import db
 from services.core.settings import PROJECT, Target
-from services.processor.heartbeat import Progress
-from services.processor.pipeline import SourceScan, Tally
+from services.processor import source
+from services.processor.judging import Judge
+from services.processor.pipeline import Pipeline
+from services.processor.progress import Progress
+from services.processor.rules import Rules
+from services.processor.scan import SourceScan, Tally
 
 FUNCTION = '''"""What there is to know of {noun}."""
 
@@ -24,13 +29,25 @@ def count_{noun}(shelf, limit):
     """How many {noun} lie on the shelf, at most the limit."""
     if limit < 0:
         raise ValueError("limit of {noun} must not be negative")
+    {body}
     return min(len(shelf), limit)
 '''
 
 
 def code(noun: str) -> str:
-    """A small file worth keeping, different for every noun."""
-    return FUNCTION.format(noun=noun)
+    """A small file worth keeping, of other words for every noun: no two are near duplicates."""
+    digest = hashlib.sha512(noun.encode()).hexdigest().translate(LETTERS)
+    words = [digest[start : start + 4] for start in range(0, 128, 4)]
+    body = "\n    ".join(f"shelf.{one}({two}, {three})" for one, two, three in batched(words, 3))
+    return FUNCTION.format(noun=noun, body=body)
+
+
+def batched(words: list[str], size: int) -> Iterator[list[str]]:
+    """As itertools has it from 3.12 on, without a shorter rest."""
+    return (words[start : start + size] for start in range(0, len(words) - size + 1, size))
+
+
+LETTERS = str.maketrans("0123456789", "ghijklmnop")  # digits look alike to the near-duplicate search
 
 
 @pytest.fixture
@@ -52,11 +69,35 @@ def repo(ingest: Path) -> Path:
 
 
 @pytest.fixture
-def scan(database: db.Database, ingest: Path) -> Callable[..., Tally]:
-    """`scan("repo")`: one pass over a source, in this process."""
+def rules() -> Rules:
+    """What the scans of a test judge by: no benchmarks of one's own, any licence."""
+    return Rules(None)
 
-    def run(source: str = "repo", stop: Callable[[], object] = lambda: False) -> Tally:
-        return SourceScan(database, ingest, source, Progress(), stop).run()
+
+@pytest.fixture(scope="session")
+def judge() -> Iterator[Judge]:
+    """One judge process for all tests: it remembers nothing, and starting one takes half a second."""
+    shared = Judge(None)
+    yield shared
+    shared.close()
+
+
+@pytest.fixture
+def scan(database: db.Database, ingest: Path, rules: Rules, judge: Judge) -> Callable[..., Tally]:
+    """`scan("repo")`: one pass over a source, walked and worked off in this thread."""
+
+    def run(name: str = "repo", stop: Callable[[], object] = lambda: False, rules: Rules = rules) -> Tally:
+        pipeline = Pipeline(database, ingest, rules, judge)
+        progress = Progress()
+
+        def work() -> bool:
+            outcome = pipeline.take_one()
+            if outcome is not None:
+                progress.note(outcome)
+            return outcome is not None
+
+        (found,) = [found for found in source.find(ingest) if found.printable == name]
+        return SourceScan(database, found, rules, progress, work=work, stop=stop).run()
 
     return run
 

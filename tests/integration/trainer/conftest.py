@@ -47,10 +47,11 @@ def store(database: Database) -> Callable[[list[str]], None]:
                 digest = hashlib.sha256(text.encode()).digest()
                 cursor.execute(
                     "WITH new AS (SELECT nextval('contents_id_seq') AS id)"
-                    " INSERT INTO contents (id, sha256, cluster_id, language, text, bytes, lines, score,"
-                    " score_reasons, scorer_version) OVERRIDING SYSTEM VALUE"
-                    " SELECT new.id, %s, new.id, 'python', %s, %s, %s, 90, %s, 1 FROM new RETURNING id",
-                    (digest, text, len(text.encode()), text.count("\n") + 1, as_json({})),
+                    " INSERT INTO contents (id, sha256, cluster_id, language, text, bytes, characters,"
+                    " lines, score, score_reasons, scorer_version, live) OVERRIDING SYSTEM VALUE"
+                    " SELECT new.id, %s, new.id, 'python', %s, %s, %s, %s, 90, %s, 1, true FROM new"
+                    " RETURNING id",
+                    (digest, text, len(text.encode()), len(text), text.count("\n") + 1, as_json({})),
                 )
                 content_id = cursor.fetchone()[0]
                 cursor.execute(

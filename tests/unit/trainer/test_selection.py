@@ -1,13 +1,16 @@
 """The choice of a round's snapshot."""
 
 import hashlib
+import itertools
+from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from services.core.models import ContentRole
 from services.trainer.recipe import Recipe
-from services.trainer.selection import MOST_SET_ASIDE, Candidate, choose
+from services.trainer.selection import MOST_SET_ASIDE, Candidate, Choice, choose
 
 RECIPE = Recipe(name="test", base_model="./model")
 candidates = st.lists(
@@ -27,7 +30,7 @@ candidates = st.lists(
 @given(candidates, st.integers(1, 200))
 def test_no_cluster_is_divided(given_candidates: list[Candidate], size: int) -> None:
     """Near-duplicates are all trained on, or all held out."""
-    choice = choose(given_candidates, {}, set(), RECIPE, size)
+    choice = choose(given_candidates, {}, RECIPE, size)
     roles: dict[int, set[ContentRole]] = {}
     for role, candidate in choice.contents:
         roles.setdefault(candidate.cluster_id, set()).add(role)
@@ -37,15 +40,63 @@ def test_no_cluster_is_divided(given_candidates: list[Candidate], size: int) -> 
 @given(candidates, candidates)
 def test_what_is_held_out_stays_held_out(first: list[Candidate], more: list[Candidate]) -> None:
     """A later round trains on no cluster that an earlier one set aside, and sets aside none it trained on."""
-    before = choose(first, {}, set(), RECIPE, 1000)
-    trained = {candidate.cluster_id for candidate in before.of(ContentRole.TRAIN)}
+    before = choose(first, {}, RECIPE, 1000)
     known = {candidate.content_id for candidate in first}
     later = [*first, *(candidate for candidate in more if candidate.content_id not in known)]
-    after = choose(later, before.newly_set_aside, trained, RECIPE, 1000)
+    after = choose(later, roles_of(before), RECIPE, 1000)
+    trained = {candidate.cluster_id for candidate in before.of(ContentRole.TRAIN)}
     assert not {candidate.cluster_id for candidate in after.of(ContentRole.TRAIN)} & set(
         before.newly_set_aside
     )
     assert not trained & set(after.newly_set_aside)
+
+
+def roles_of(choice: Choice) -> dict[int, set[ContentRole]]:
+    """The roles its clusters have from then on."""
+    roles: dict[int, set[ContentRole]] = {}
+    for role, candidate in choice.contents:
+        roles.setdefault(candidate.cluster_id, set()).add(role)
+    return roles
+
+
+def numbered(count: int) -> list[Candidate]:
+    """As many contents, each a cluster of its own with the content's id."""
+    return [Candidate(n, hashlib.sha256(str(n).encode()).digest(), n, 90) for n in range(count)]
+
+
+@pytest.mark.parametrize("role", [ContentRole.HELD_OUT, ContentRole.VALIDATION])
+def test_a_cluster_keeps_its_part_when_unused_contents_merge_into_it(role: ContentRole) -> None:
+    """Whatever is nearly the same as what was held out is held out too."""
+    alike = [replace(candidate, cluster_id=7) for candidate in numbered(3)]
+    assert choose(alike, {7: {role}}, RECIPE, 100).of(role) == sorted(alike, key=lambda c: c.sha256)
+
+
+@pytest.mark.parametrize("roles", [*itertools.combinations(ContentRole, 2), tuple(ContentRole)])
+def test_a_cluster_merged_of_two_parts_is_left_out(roles: tuple[ContentRole, ...]) -> None:
+    """Held out and trained on at once: new snapshots neither train on it nor judge by it."""
+    others = numbered(200)
+    torn = replace(others[0], cluster_id=7000, score=100)
+    choice = choose([torn, *others[1:]], {7000: set(roles)}, RECIPE, 1000)
+    assert torn not in [candidate for _, candidate in choice.contents]
+    assert 7000 not in choice.newly_set_aside
+
+
+@given(candidates, candidates, st.dictionaries(st.integers(0, 60), st.integers(0, 60), max_size=40))
+def test_no_merge_of_clusters_leaks_what_is_held_out(
+    first: list[Candidate], more: list[Candidate], merges: dict[int, int]
+) -> None:
+    """However clusters merge between two rounds, none that was held out is trained on, nor the reverse."""
+    survivor = {cluster: min(cluster, into) for cluster, into in merges.items()}
+    survivor = {cluster: survivor.get(into, into) for cluster, into in survivor.items()}
+    before = roles_of(choose(first, {}, RECIPE, 30))
+    merged: dict[int, set[ContentRole]] = {}
+    for cluster, roles in before.items():
+        merged.setdefault(survivor.get(cluster, cluster), set()).update(roles)
+    known = {candidate.content_id for candidate in first}
+    later = [*first, *(candidate for candidate in more if candidate.content_id not in known)]
+    later = [replace(c, cluster_id=survivor.get(c.cluster_id, c.cluster_id)) for c in later]
+    after = roles_of(choose(later, merged, RECIPE, 30))
+    assert all(merged.get(cluster, roles) == roles and len(roles) == 1 for cluster, roles in after.items())
 
 
 @given(candidates, st.randoms())
@@ -55,16 +106,14 @@ def test_the_choice_does_not_depend_on_the_order_of_rows(
     """The same contents give the same snapshot hash, however the database returns them."""
     shuffled = list(given_candidates)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert (
-        choose(given_candidates, {}, set(), RECIPE, 50).hash == choose(shuffled, {}, set(), RECIPE, 50).hash
-    )
+    assert choose(given_candidates, {}, RECIPE, 50).hash == choose(shuffled, {}, RECIPE, 50).hash
 
 
 @given(candidates, st.integers(1, 30))
 def test_training_takes_the_best_first(given_candidates: list[Candidate], size: int) -> None:
     """What is left out for size scores no better than what is taken."""
-    everything = choose(given_candidates, {}, set(), RECIPE, 1000).of(ContentRole.TRAIN)
-    taken = choose(given_candidates, {}, set(), RECIPE, size).of(ContentRole.TRAIN)
+    everything = choose(given_candidates, {}, RECIPE, 1000).of(ContentRole.TRAIN)
+    taken = choose(given_candidates, {}, RECIPE, size).of(ContentRole.TRAIN)
     assert taken == everything[:size]
     assert [candidate.score for candidate in taken] == sorted((c.score for c in taken), reverse=True)
 
@@ -74,14 +123,13 @@ def test_at_most_a_fifth_is_set_aside_to_reach_the_minimum(given_candidates: lis
     """A small corpus is not eaten up by its own examination."""
     recipe = RECIPE.model_copy(update={"held_out_share": 1e-9, "validation_share": 1e-9})
     clusters = {candidate.cluster_id for candidate in given_candidates}
-    choice = choose(given_candidates, {}, set(), recipe, 1000)
+    choice = choose(given_candidates, {}, recipe, 1000)
     assert len(choice.newly_set_aside) <= max(2, MOST_SET_ASIDE * len(clusters))
 
 
 def test_the_minimum_is_reached_where_there_is_enough() -> None:
     """With a thousand files the recipe's minima hold."""
-    many = [Candidate(n, hashlib.sha256(str(n).encode()).digest(), n, 90) for n in range(1000)]
     recipe = RECIPE.model_copy(update={"held_out_min": 60, "validation_min": 30})
-    choice = choose(many, {}, set(), recipe, 1000)
+    choice = choose(numbered(1000), {}, recipe, 1000)
     assert len(choice.of(ContentRole.HELD_OUT)) >= 60
     assert len(choice.of(ContentRole.VALIDATION)) >= 30

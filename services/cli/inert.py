@@ -1,0 +1,20 @@
+"""Text of others made fit for a terminal: nothing in it moves the cursor, hides or turns around."""
+
+import unicodedata
+
+# Cc controls, Cf formats (bidi overrides, zero widths, soft hyphens), Cs lone surrogates, Zl and Zp line ends
+HARMFUL = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Cn", "Co"})
+
+
+def inert(text: str) -> str:
+    r"""The text with every such character written as an escape: \x1b, \u202e."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_escape(char) if unicodedata.category(char) in HARMFUL else char for char in text)
+
+
+def _escape(char: str) -> str:
+    number = ord(char)
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

@@ -1,0 +1,222 @@
+"""`ratchet ingest PATH…`: take sources in once, without the daemon, by the daemon's own code."""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from services.cli import connection
+from services.cli.environment import Environment
+from services.cli.inert import inert
+from services.cli.locate import PathError
+from services.core import log
+from services.core.db import Database
+from services.core.errors import ConfigurationError, DatabaseUnavailableError
+from services.core.models import HEARTBEAT_STALE, Json, Service
+from services.core.process import StopSignal
+from services.metrics.document import strict_json
+from services.processor import archives, crew, git, source
+from services.processor.pipeline import Pipeline
+from services.processor.progress import Progress
+from services.processor.rules import Rules
+from services.processor.scan import SourceScan, Tally
+from services.processor.source import Source
+
+CONNECTIONS = 3  # beside those of the workers: one holds the lock, one walks, one to spare
+MOST_PASSES = 3  # over everything: texts that were near duplicates of what went may be kept after all
+SHOW_EVERY = 0.5  # seconds between two lines of progress
+
+
+@dataclass
+class Done:
+    """What became of one source."""
+
+    source: str
+    tally: Tally | None = None
+    problem: str | None = None  # why it was not scanned to its end
+
+
+def run(environment: Environment, paths: Sequence[Path], *, workers: int, as_json: bool) -> bool:
+    """Take the sources in and print the tally; whether all went well.
+
+    Raises PathError, ConfigurationError when a running processor would undo it, DatabaseUnavailableError.
+    """
+    log.setup("ingest", "WARNING", environment.settings.secrets())
+    roots = gather(paths)
+    count = crew.size(workers)
+    begun = time.monotonic()
+    stop = StopSignal()
+    with connection.opened(environment, "ratchet ingest", connections=count + CONNECTIONS) as database:
+        refuse_beside_daemon(database, roots, environment.settings.ingest_dir)
+        ingestion = Ingestion(database, Rules.of(environment.settings), stop)
+        done = [each for root, found in roots.items() for each in ingestion.take_in(root, found, count)]
+    told = summary(done, time.monotonic() - begun, stopped=bool(stop))
+    print(strict_json(told) if as_json else "\n".join(lines(done, told)))
+    return bool(told["complete"])
+
+
+def gather(paths: Sequence[Path]) -> dict[Path, list[Source]]:
+    """The sources of each path, by the folder they lie in.
+
+    A repository or an archive is a source, any other folder one of sources. Raises PathError for a path
+    that is neither, and when two sources have one name.
+    """
+    roots: dict[Path, list[Source]] = {}
+    for path in (path.resolve() for path in paths):
+        try:
+            single = path.is_file() or git.is_repository(path / ".git") or git.is_repository(path)
+            found = source.find(path.parent if single else path)
+        except OSError as exc:
+            raise PathError(f"{path} cannot be listed ({exc.strerror})") from exc
+        if single:
+            found = [each for each in found if each.path == path and each.kind is not source.Kind.LOOSE]
+        if not found:
+            raise PathError(f"{path} is no repository, no archive ({_suffixes()}) and no folder of sources")
+        roots.setdefault(path.parent if single else path, []).extend(found)
+    names = Counter(each.printable for found in roots.values() for each in found)
+    twice = [name for name, times in names.items() if times > 1]
+    if twice:
+        raise PathError(f"two sources are called {inert(twice[0])!r}: rename one, or take them in one by one")
+    return roots
+
+
+def _suffixes() -> str:
+    return ", ".join((*archives.ZIPS, *list(archives.TARS)[:2], "…"))
+
+
+def refuse_beside_daemon(database: Database, roots: dict[Path, list[Source]], ingest: Path) -> None:
+    """A processor takes what is not in its ingest folder for gone, and would retire it at once."""
+    if set(roots) <= {ingest.resolve()}:
+        return
+    with database.transaction() as transaction:
+        beats = transaction.all("metrics_beats")
+    for beat in beats:
+        if beat.service == Service.PROCESSOR and beat.age_seconds <= HEARTBEAT_STALE:
+            raise ConfigurationError(
+                f"a processor ({beat.instance}) works on {database.target}: it would retire what is not in"
+                " its ingest folder. Use `ratchet add`, or stop it first"
+            )
+
+
+class Ingestion:
+    """Scans sources, one after the other, with as many workers as wanted."""
+
+    def __init__(self, database: Database, rules: Rules, stop: StopSignal) -> None:
+        self._database = database
+        self._rules = rules
+        self._stop = stop
+        self._progress = Progress()
+        self._show = shown(self._progress)
+
+    def take_in(self, root: Path, found: Sequence[Source], workers: int) -> list[Done]:
+        """Every source of a folder."""
+        done = {each.printable: Done(each.printable) for each in found}
+        ending = False
+        staff = crew.Crew(
+            lambda: Pipeline(self._database, root, self._rules),
+            workers,
+            self._progress,
+            lambda: ending or bool(self._stop),
+        )
+        staff.start()
+        try:
+            for _ in range(MOST_PASSES):
+                tallies = [self._scan(each, done[each.printable]) for each in found]
+                if not any(tally is not None and tally.again for tally in tallies):
+                    break
+        finally:
+            ending = True
+            staff.join()
+        return list(done.values())
+
+    def _scan(self, found: Source, done: Done) -> Tally | None:
+        with self._database.exclusive(f"source:{found.printable}") as held:
+            if not held:
+                done.problem = "another processor is at it"
+                return None
+            self._progress.begin(found.printable)
+            scan = SourceScan(
+                self._database, found, self._rules, self._progress, work=self._idle, stop=self._told_to_stop
+            )
+            try:
+                tally = scan.run()
+            except DatabaseUnavailableError:  # an OSError too, but not of the source
+                raise
+            except (ConfigurationError, OSError) as exc:
+                done.problem = str(exc)
+                return None
+        done.tally = tally if done.tally is None else _added(done.tally, tally)
+        return tally
+
+    def _idle(self) -> bool:
+        """The walk waits for the workers: a moment to say how far they are."""
+        self._show()
+        return False
+
+    def _told_to_stop(self) -> bool:
+        return bool(self._stop)
+
+
+def _added(first: Tally, again: Tally) -> Tally:
+    """Two passes over one source: what became of its files is what the second says of those it read."""
+    again.stored += first.stored
+    again.rejected += first.rejected
+    again.retired += first.retired
+    again.renamed += first.renamed
+    again.seconds += first.seconds
+    again.unchanged = first.unchanged
+    return again
+
+
+def shown(progress: Progress) -> Callable[[], None]:
+    """Writes a line over itself where a person watches."""
+    if not sys.stderr.isatty():
+        return lambda: None
+    last = 0.0
+
+    def show() -> None:
+        nonlocal last
+        if (now := time.monotonic()) - last >= SHOW_EVERY:
+            last = now
+            name = inert(progress.source or "")
+            print(
+                f"\r{name}: {progress.files_seen:,} files, {progress.files_per_s:,.0f}/s ",
+                end="", file=sys.stderr, flush=True,
+            )  # fmt: skip
+
+    return show
+
+
+def summary(done: Sequence[Done], seconds: float, *, stopped: bool) -> Json:
+    tallies = [each.tally for each in done if each.tally is not None]
+    stored = sum(tally.stored for tally in tallies)
+    rejected = sum((tally.rejected for tally in tallies), Counter[str]())
+    return {
+        "complete": not stopped and all(each.tally and each.tally.complete for each in done),
+        "stored": stored,
+        "rejected": dict(rejected.most_common()),
+        "unchanged": sum(tally.unchanged for tally in tallies),
+        "retired": sum(tally.retired for tally in tallies),
+        "seconds": round(seconds, 3),
+        "files_per_s": round((stored + rejected.total()) / max(seconds, 1e-6), 1),
+        "sources": [_source(each) for each in done],
+    }
+
+
+def _source(done: Done) -> Json:
+    figures = asdict(done.tally) if done.tally else {}
+    wanted = ("stored", "rejected", "unchanged", "retired", "renamed", "seconds", "complete")
+    return {"source": done.source, "problem": done.problem} | {name: figures.get(name) for name in wanted}
+
+
+def lines(done: Sequence[Done], told: Json) -> Iterator[str]:
+    for each in done:
+        yield inert(f"{each.source}: {each.problem}" if each.problem else str(each.tally))
+    yield (
+        f"{told['stored']:,} files stored, {sum(told['rejected'].values()):,} rejected, {told['unchanged']:,}"
+        f" unchanged in {told['seconds']:.1f} s ({told['files_per_s']:,.0f} files/s)"
+    )
+    if not told["complete"]:
+        yield "not complete: run it again to go on"

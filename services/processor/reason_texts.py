@@ -1,0 +1,60 @@
+"""Every reason in one line, for a person who asks why a file is not there."""
+
+from services.processor.reasons import Reason
+
+TEXTS: dict[Reason, str] = {
+    Reason.SYMLINK: "a symbolic link, which is never followed",
+    Reason.SPECIAL_FILE: "a FIFO, socket or device, which is never opened",
+    Reason.VENDORED: "a directory of other people's or installed code; all below it is left out",
+    Reason.IGNORED: "named by .gitignore or .ratchetignore, or left out by the options of its source",
+    Reason.TOO_DEEP: "in a directory nested deeper than any repository nests",
+    Reason.PATH_TOO_LONG: "a path too long for the index",
+    Reason.BINARY_TYPE: "a name that only binary files have",
+    Reason.UNREADABLE: "could not be read; tried again at every scan",
+    Reason.VANISHED: "gone between being listed and being read",
+    Reason.TOO_LARGE: "more bytes than any file worth training on",
+    Reason.EMPTY: "nothing but white space",
+    Reason.BINARY: "binary: NUL at its beginning, or many control characters",
+    Reason.NUL_BYTE: "holds a NUL character",
+    Reason.NOT_UTF8: "not strict UTF-8; other encodings are not guessed",
+    Reason.TOO_SHORT: "too few characters to complete",
+    Reason.TOO_MANY_LINES: "more lines than code of its language has",
+    Reason.UNKNOWN_LANGUAGE: "neither name, shebang nor content says a language we train on",
+    Reason.LONG_LINE: "one line beyond what people write",
+    Reason.LONG_LINES_ON_AVERAGE: "lines that are on average longer than people write",
+    Reason.LOW_ALPHABETIC: "few letters: a table, a drawing, a dump",
+    Reason.MANY_DIGITS: "a table of numbers",
+    Reason.MOSTLY_BLANK: "more white space than all else",
+    Reason.SHORT_LINES_ON_AVERAGE: "a column of numbers or brackets",
+    Reason.TOO_FEW_WORDS: "hardly anything but comments and punctuation",
+    Reason.MOSTLY_COMMENTS: "nothing to learn but prose",
+    Reason.MOSTLY_IMPORTS: "a list of what lies elsewhere",
+    Reason.MOSTLY_DIRECTIVES: "C that only includes and defines",
+    Reason.MOSTLY_STRINGS: "messages or tables of words, not code",
+    Reason.MOSTLY_ASSERTS: "one assertion after the other",
+    Reason.EMPTY_BODIES: "classes and functions without a body",
+    Reason.MOSTLY_PRINTS: "output and nothing else",
+    Reason.HEXADECIMAL: "hexadecimal numbers make up too much of it",
+    Reason.DATA_TABLE: "literals written out as code",
+    Reason.REPEATED_LINES: "most lines occur more than once",
+    Reason.REPEATED_WORDS: "the same few words over and over",
+    Reason.GENERATED: "its name or its first lines say that a program wrote it",
+    Reason.MINIFIED: "written for machines: hardly a line break or a blank",
+    Reason.ENCODED_DATA: "base64, hexadecimal or \\u escapes make up too much of it",
+    Reason.HIDDEN_MARKUP: "HTML with hardly any visible text",
+    Reason.SYNTAX_ERROR: "the parser of its language does not accept it",
+    Reason.NEAR_DUPLICATE: "another file that is nearly the same has a better score",
+    Reason.CONTAMINATED: "holds a task or a solution of a benchmark the model is measured by",
+    Reason.LICENCE_DENIED: "its licence, or that of its source, is not among those allowed",
+    Reason.ARCHIVE_BROKEN: "the archive cannot be read from here on",
+    Reason.ARCHIVE_TOO_LARGE: "more members, bytes or expansion than an archive may have",
+    Reason.ARCHIVE_ENCRYPTED: "a member that needs a password",
+    Reason.ARCHIVE_PATH: "a member whose name leads out of the archive",
+    Reason.JUDGE_TIMEOUT: "judging it took longer than any file may take",
+    Reason.JUDGE_CRASHED: "it ended the process that judged it, or needed too much memory",
+}
+
+
+def text(reason: str | None) -> str | None:
+    """The line for a code as the database holds it; None without one, or for one of another version."""
+    return TEXTS[Reason(reason)] if reason in {each.value for each in Reason} else None

@@ -1,0 +1,280 @@
+"""One pass over a source: what it holds now beside what is known of it, both in the order of paths.
+
+New and changed files go into chunks for the pipeline, vanished ones are retired. Nothing is held but a
+page of rows and a directory's names, whatever the size of the source.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from services.core.db import Database, Transaction
+from services.processor import claims, git, licence_files, options, source, store
+from services.processor.claims import Entry
+from services.processor.history import History
+from services.processor.options import Options
+from services.processor.progress import Progress
+from services.processor.reasons import BY_THE_WALK, TRIED_AGAIN
+from services.processor.rules import Rules
+from services.processor.source import Source
+from services.processor.values import Found, Known, Rejection
+
+MAX_WAITING = 64  # chunks of a source that wait to be taken; the walk pauses while there are more
+WAIT = 0.05  # seconds between two looks whether others have finished their chunks
+RETIRED_AT_ONCE = 5_000  # files
+
+
+@dataclass
+class Tally:
+    """What one scan of a source came to."""
+
+    source: str  # printable
+    stored: int = 0  # paths that hold a content now
+    rejected: Counter[str] = field(default_factory=Counter)  # by reason
+    unchanged: int = 0
+    retired: int = 0
+    renamed: int = 0
+    seconds: float = 0.0
+    complete: bool = False  # walked to its end
+    again: bool = False  # near duplicates of what is gone are to be judged again
+    directories: list[str] = field(default_factory=list)  # that were listed, below the source
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.stored or self.rejected or self.retired)
+
+    def __str__(self) -> str:
+        reasons = ", ".join(f"{reason} {count}" for reason, count in self.rejected.most_common())
+        return (
+            f"{self.source}: {self.stored} stored, {self.rejected.total()} rejected"
+            f"{f' ({reasons})' if reasons else ''}, {self.unchanged} unchanged, {self.retired} retired"
+            f"{f', {self.renamed} renamed' if self.renamed else ''} in {self.seconds:.1f} s"
+        )
+
+
+class SourceScan:
+    """Safe to break off anywhere and to repeat: what is done stays done. The caller holds the source's lock.
+
+    `work` works off a chunk of whatever source and is true, or false when there is none to take.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        found: Source,
+        rules: Rules,
+        progress: Progress,
+        *,
+        work: Callable[[], bool],
+        stop: Callable[[], object] = lambda: False,
+    ) -> None:
+        self._database = database
+        self._source = found
+        self._rules = rules
+        self._digest = rules.digest
+        self._progress = progress
+        self._work = work
+        self._stop = stop
+        self._tally = Tally(found.printable)
+        self._unlisted: list[str] = []  # directories of which nothing is known now
+        self._vanished: list[int] = []  # files to be retired
+        self._retired: list[int] = []
+
+    def run(self) -> Tally:
+        """Scan to the end, or to the next chunk once `stop()` is true.
+
+        Raises ConfigurationError when the source's options cannot be meant, OSError when it cannot be
+        listed (nothing is retired then), DatabaseUnavailableError when stopped while that is away.
+        """
+        begun = time.monotonic()
+        chosen = options.read(self._source.path) if self._source.kind is not source.Kind.LOOSE else Options()
+        stamp = source.stamp(self._source, chosen)
+        head = git.head(self._source.path) if self._source.kind in source.WITH_HISTORY else None
+        was = self._database.run(self._open, stop=self._stop)
+        self._source_id: int = was.id
+        if stamp is not None:
+            stamp = f"{stamp}-{self._digest}"
+        if stamp is None or stamp != was.stamp:
+            since = self._database.run(_now, stop=self._stop)
+            self._describe(chosen)
+            self._queue(chosen)
+            self._await_chunks()
+            if not self._stop():
+                self._retire()
+                self._follow_renames(since)
+        if not self._stop():
+            if head is not None and head != was.commit_id:
+                self._read_history(head, was.history_id)
+            self._finish(head, stamp)
+        return self._sum_up(begun)
+
+    def _open(self, transaction: Transaction) -> "Row":
+        """The source's row, entered if it is new."""
+        name, kind = self._source.printable, self._source.kind.value
+        row = transaction.one("find_source", name=name)
+        if row is None:
+            transaction.execute("add_source", name=name, kind=kind)
+            row = transaction.one("find_source", name=name)
+        return Row(row.id, row.commit_id, row.stamp, row.history_id)
+
+    def _describe(self, chosen: Options) -> None:
+        """Record kind and licence before any file is judged by them."""
+        told = chosen.licence or licence_files.of_source(self._source, chosen, self._rules.restricts_licences)
+        described = {"kind": self._source.kind.value, "licence": told, "problem": None}
+        self._database.run(
+            lambda tx: tx.execute("describe_source", source_id=self._source_id, **described), stop=self._stop
+        )
+
+    def _queue(self, chosen: Options) -> None:
+        """Cut what is new or changed into chunks. Those of an earlier walk that broke off come first."""
+        while self._database.run(self._withdraw, stop=self._stop) and not self._stop():
+            self._wait()
+        is_stream = self._source.kind in source.STREAMS
+        entries = self._members(chosen) if is_stream else self._changed(chosen)
+        for chunk in claims.chunks(entries):
+            put = partial(claims.put, source_id=self._source_id, entries=chunk)
+            self._database.run(put, stop=self._stop)
+            self._progress.queue()
+            while self._database.run(self._left, stop=self._stop) > MAX_WAITING and not self._stop():
+                self._wait()
+
+    def _changed(self, chosen: Options) -> Iterator[Entry]:
+        """A tree beside its rows: yields what is new or changed and notes what is gone."""
+        walk = source.walk(self._source, chosen)
+        known = self._known()
+        row = next(known, None)
+        for found in walk:
+            if self._stop():
+                return
+            self._unlisted = walk.unlisted
+            while row is not None and row.path < found.path:
+                self._note_vanished(row)
+                row = next(known, None)
+            is_known = row is not None and row.path == found.path
+            if row is not None and is_known and _is_unchanged(found, row, self._digest):
+                self._tally.unchanged += 1
+            else:
+                yield Entry(found, is_known)
+            if is_known:
+                row = next(known, None)
+        self._tally.directories = walk.directories
+        while row is not None:
+            self._note_vanished(row)
+            row = next(known, None)
+
+    def _members(self, chosen: Options) -> Iterator[Entry]:
+        """An archive, whose members come in its own order: yields all and notes what is gone."""
+        known = {row.path: row for row in self._known()}
+        for found, data in source.stream(self._source, chosen):
+            if self._stop():
+                return
+            is_known = known.pop(found.path, None) is not None
+            if isinstance(data, Rejection):
+                yield Entry(replace(found, refused=data), is_known)
+            else:
+                yield Entry(found, is_known, data)
+        for row in known.values():
+            self._note_vanished(row)
+
+    def _known(self) -> Iterator[Known]:
+        page: list[Known] = []
+        while not page or len(page) == store.KNOWN_PAGE:
+            after = page[-1].path if page else ""
+            following = partial(store.known_files, source_id=self._source_id, after=after)
+            page = self._database.run(following, stop=self._stop)
+            yield from page
+            if not page:
+                return
+
+    def _note_vanished(self, row: Known) -> None:
+        if row.retired or row.path.startswith(tuple(self._unlisted)):
+            return
+        self._vanished.append(row.id)
+        if len(self._vanished) >= RETIRED_AT_ONCE:
+            self._retire()
+
+    def _await_chunks(self) -> None:
+        while not self._stop() and self._database.run(self._left, stop=self._stop):
+            self._wait()
+
+    def _wait(self) -> None:
+        """Help, or give the others a moment."""
+        if not self._work():
+            time.sleep(WAIT)
+
+    def _withdraw(self, transaction: Transaction) -> int:
+        return claims.withdraw(transaction, self._source_id)
+
+    def _left(self, transaction: Transaction) -> int:
+        return claims.left(transaction, self._source_id)
+
+    def _retire(self) -> None:
+        """Retire the files that were not met; what nobody holds any more is not trained on."""
+        if not self._vanished:
+            return
+        vanished, self._vanished = self._vanished, []
+        self._tally.again |= self._database.run(lambda tx: store.retire(tx, vanished), stop=self._stop)
+        self._tally.retired += len(vanished)
+        self._retired += vanished
+
+    def _follow_renames(self, since: object) -> None:
+        if not self._retired:
+            return
+        self._tally.renamed = self._database.run(
+            lambda tx: tx.execute(
+                "follow_renames", source_id=self._source_id, retired=self._retired, since=since
+            ),
+            stop=self._stop,
+        )
+
+    def _read_history(self, head: str, since: str | None) -> None:
+        """Record when each path was last changed, as far as the time for it reaches."""
+        history = History(self._source.path, since)
+        changes = [(change.path, change.commit, change.time) for change in history]
+
+        def record(transaction: Transaction) -> None:
+            transaction.execute("create_incoming_changes")
+            transaction.copy("incoming_changes", ("path", "commit_id", "changed_at"), changes)
+            transaction.execute("record_changes", source_id=self._source_id)
+            if history.complete:
+                transaction.execute("record_history", source_id=self._source_id, commit=head)
+
+        self._database.run(record, stop=self._stop)
+
+    def _finish(self, head: str | None, stamp: str | None) -> None:
+        self._database.run(
+            lambda tx: tx.execute("finish_scan", source_id=self._source_id, commit=head, stamp=stamp),
+            stop=self._stop,
+        )
+        self._tally.complete = True
+
+    def _sum_up(self, begun: float) -> Tally:
+        outcome = self._progress.take_outcome(self._source_id)
+        self._tally.stored, self._tally.rejected = outcome.stored, outcome.rejected
+        self._tally.seconds = time.monotonic() - begun
+        return self._tally
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What was known of the source before this scan."""
+
+    id: int
+    commit_id: str | None
+    stamp: str | None
+    history_id: str | None
+
+
+def _now(transaction: Transaction) -> object:
+    return transaction.value("database_now")
+
+
+def _is_unchanged(found: Found, known: Known, rules: int) -> bool:
+    """Whether what the database knows still holds, without a look at the bytes."""
+    if known.retired or (found.size_bytes, found.mtime_ns) != (known.size_bytes, known.mtime_ns):
+        return False
+    if found.refused is not None:
+        return known.reason == found.refused.reason
+    return known.rules == rules and known.reason not in BY_THE_WALK and known.reason not in TRIED_AGAIN

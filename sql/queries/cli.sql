@@ -1,0 +1,115 @@
+-- cli_may_read --
+-- Which of these tables this role may read
+SELECT name FROM unnest(%(tables)s::text[]) AS name WHERE has_table_privilege(name, 'SELECT');
+
+-- score_histogram --
+-- How many live contents of each language have which score
+SELECT language, score, contents FROM score_histogram WHERE contents > 0 ORDER BY language, score;
+
+-- explain_file --
+-- What became of a path, or of the nearest refused directory above it; one that is there before one that is gone
+SELECT s.name AS source, s.kind, s.commit_id AS source_commit, s.licence AS source_licence, s.problem,
+       s.last_scanned_at, f.path, f.size_bytes, f.mtime_ns, f.language, f.content_id, f.duplicate_of, f.reason,
+       f.detail, f.rules, f.first_seen_at, f.seen_at, f.retired_at, f.renamed_from, f.commit_id, f.changed_at
+FROM files f JOIN sources s ON s.id = f.source_id
+WHERE s.name = %(source)s AND f.path = ANY(%(paths)s)
+ORDER BY f.retired_at IS NOT NULL, length(f.path) DESC
+LIMIT 1;
+
+-- explain_content --
+-- What is stored of a content, but its text
+SELECT id, encode(sha256, 'hex') AS sha256, cluster_id, language, bytes, lines, score, score_reasons,
+       scorer_version, licence, redactions, live
+FROM contents WHERE id = %(id)s;
+
+-- explain_address --
+-- The content with this address
+SELECT id FROM contents WHERE sha256 = decode(%(sha256)s, 'hex');
+
+-- explain_units --
+-- The units of a content, in the order of the text
+SELECT kind, name, start_line, end_line, start_byte, end_byte
+FROM units WHERE content_id = %(id)s ORDER BY ordinal;
+
+-- explain_holders --
+-- Files that hold a content now
+SELECT s.name AS source, f.path
+FROM files f JOIN sources s ON s.id = f.source_id
+WHERE f.content_id = %(id)s AND f.retired_at IS NULL
+ORDER BY s.name, f.path
+LIMIT %(most)s;
+
+-- explain_duplicates --
+-- How many files are near duplicates of a content
+SELECT count(*) FROM files WHERE duplicate_of = %(id)s AND retired_at IS NULL;
+
+-- explain_cluster --
+-- How many contents a cluster has
+SELECT count(*) FROM contents WHERE cluster_id = %(cluster)s;
+
+-- explain_rounds --
+-- The rounds that used a content, and for what
+SELECT r.track, r.number, r.state, rc.role
+FROM round_contents rc JOIN rounds r ON r.id = rc.round_id
+WHERE rc.content_id = %(id)s
+ORDER BY r.track, r.number;
+
+-- source_names --
+-- Every source that ever was, in the order of names
+SELECT id, name, commit_id, licence FROM sources ORDER BY name COLLATE "C";
+
+-- export_files --
+-- A page of a source's files in the order of paths, with what is stored of each but text and units
+SELECT f.path, coalesce(c.language, f.language) AS language, f.reason, f.detail, f.commit_id, f.changed_at,
+       c.id AS content_id, encode(c.sha256, 'hex') AS sha256, c.bytes, c.score, c.score_reasons,
+       c.scorer_version, c.cluster_id, c.licence, c.redactions, encode(d.sha256, 'hex') AS duplicate_of
+FROM files f
+LEFT JOIN contents c ON c.id = f.content_id
+LEFT JOIN contents d ON d.id = f.duplicate_of
+WHERE f.source_id = %(source_id)s AND f.path > %(after)s AND f.retired_at IS NULL
+  AND (%(rejected)s OR f.content_id IS NOT NULL)
+ORDER BY f.path
+LIMIT %(most)s;
+
+-- export_texts --
+-- The texts of these contents
+SELECT id, text FROM contents WHERE id = ANY(%(ids)s);
+
+-- export_units --
+-- The units of these contents, in the order of each text
+SELECT content_id, kind, name, start_line, end_line, start_byte, end_byte
+FROM units WHERE content_id = ANY(%(ids)s) ORDER BY content_id, ordinal;
+
+-- stats_files --
+-- Files that are there now by source, language and reason; null for the kept
+SELECT s.name AS source, f.language, f.reason, count(*) AS files
+FROM files f JOIN sources s ON s.id = f.source_id
+WHERE f.retired_at IS NULL
+  AND (%(source)s::text IS NULL OR s.name = %(source)s)
+  AND (%(language)s::text IS NULL OR f.language = %(language)s)
+GROUP BY s.name, f.language, f.reason
+ORDER BY s.name COLLATE "C", f.language, f.reason;
+
+-- stats_contents --
+-- Contents that files hold now by language and score, each once
+SELECT c.language, c.score, count(*) AS contents, sum(c.bytes)::bigint AS bytes, sum(c.lines)::bigint AS lines
+FROM contents c
+WHERE c.live
+  AND (%(language)s::text IS NULL OR c.language = %(language)s)
+  AND (%(source)s::text IS NULL
+       OR c.id IN (SELECT f.content_id FROM files f JOIN sources s ON s.id = f.source_id
+                   WHERE s.name = %(source)s AND f.retired_at IS NULL))
+GROUP BY c.language, c.score
+ORDER BY c.language, c.score;
+
+-- list_sources --
+-- Every source with what it is and how many files it has
+SELECT s.name, s.kind, s.commit_id, s.licence, s.problem, s.first_seen_at, s.last_scanned_at,
+       coalesce(f.kept, 0) AS kept, coalesce(f.refused, 0) AS refused, coalesce(f.retired, 0) AS retired
+FROM sources s
+LEFT JOIN (SELECT source_id,
+                  count(*) FILTER (WHERE retired_at IS NULL AND reason IS NULL) AS kept,
+                  count(*) FILTER (WHERE retired_at IS NULL AND reason IS NOT NULL) AS refused,
+                  count(*) FILTER (WHERE retired_at IS NOT NULL) AS retired
+           FROM files GROUP BY source_id) f ON f.source_id = s.id
+ORDER BY s.name COLLATE "C";
