@@ -41,7 +41,7 @@ CHUNK = 500_000  # contents a statement
 POLLS, SELECTIONS, SELECTED = 2_000, 500, 1_000
 MOST_COUNTED = 2_000  # as services/trainer/daemon.py counts: twice MIN_NEW_FILES
 THRESHOLD = 70
-VACUUM_SHARE = 0.02  # of dead rows: sql/migrations/0004_backlog.sql
+VACUUM_AFTER = 20_000  # dead rows: sql/migrations/0004_backlog.sql
 DEAD_ROWS = 2  # a content leaves when a round takes it and when the champion has learned from it
 LINE = 150  # characters of a plan's line that are shown
 # A crash loses the bench anyway. All else is as the product starts its server.
@@ -154,7 +154,7 @@ def poll(database: db.Database, ledger: Ledger) -> Figures:
 def select(target: Target, database: db.Database, track: str, rows: int) -> Figures:
     """The candidates, then the roles of their clusters, as a new round asks for them."""
     of_candidates, of_roles = Clock(database), Clock(database)
-    vacuum_every = max(1, int(VACUUM_SHARE * rows / (DEAD_ROWS * SELECTED)))
+    vacuum_every = VACUUM_AFTER // (DEAD_ROWS * SELECTED)
     for number in range(SELECTIONS):
         with database.transaction() as tx:
             with of_candidates:

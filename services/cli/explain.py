@@ -27,7 +27,8 @@ BY_COMPARISON = {Reason.NEAR_DUPLICATE.value}  # reasons that the file alone doe
 
 def run(environment: Environment, asked: str, *, as_json: bool) -> None:
     """Print what is to be said of the file. Raises PathError when there is and was none there."""
-    judge = Judge(Rules.of(environment.settings).benchmarks)
+    rules = Rules.of(environment.settings)
+    judge = Judge(rules.benchmarks, decontaminate=rules.decontaminate)
     try:
         told = explain(environment, asked, Path.cwd(), judge)
     finally:

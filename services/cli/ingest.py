@@ -4,10 +4,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from services.cli import connection
+from services.cli.distributed import MOST_WAITING, Cluster
 from services.cli.environment import Environment
 from services.cli.inert import inert
 from services.cli.locate import PathError
@@ -21,11 +23,13 @@ from services.processor import archives, crew, git, source
 from services.processor.pipeline import Pipeline
 from services.processor.progress import Progress
 from services.processor.rules import Rules
-from services.processor.scan import SourceScan, Tally
+from services.processor.scan import MAX_WAITING, SourceScan, Tally
 from services.processor.source import Source
 
 CONNECTIONS = 3  # beside those of the workers: one holds the lock, one walks, one to spare
 MOST_PASSES = 3  # over everything: texts that were near duplicates of what went may be kept after all
+SCANS = 8  # sources walked at once for a cluster
+SETTLED = 0.2  # seconds without a new chunk before a window is sent to a cluster
 SHOW_EVERY = 0.5  # seconds between two lines of progress
 
 
@@ -38,20 +42,31 @@ class Done:
     problem: str | None = None  # why it was not scanned to its end
 
 
-def run(environment: Environment, paths: Sequence[Path], *, workers: int, as_json: bool) -> bool:
-    """Take the sources in and print the tally; whether all went well.
+def run(
+    environment: Environment, paths: Sequence[Path], *, workers: int, ray: str | None, as_json: bool
+) -> bool:
+    """Take the sources in, here or on the Ray cluster there, and print the tally; whether all went well.
 
-    Raises PathError, ConfigurationError when a running processor would undo it, DatabaseUnavailableError.
+    Raises PathError, ConfigurationError when a running processor would undo it or Ray is not to be had,
+    DatabaseUnavailableError.
     """
     log.setup("ingest", "WARNING", environment.settings.secrets())
     roots = gather(paths)
     count = crew.size(workers)
+    cluster = Cluster(ray) if ray else None
+    connections = 2 * SCANS if cluster else count
     begun = time.monotonic()
     stop = StopSignal()
-    with connection.opened(environment, "ratchet ingest", connections=count + CONNECTIONS) as database:
+    with connection.opened(environment, "ratchet ingest", connections=connections + CONNECTIONS) as database:
         refuse_beside_daemon(database, roots, environment.settings.ingest_dir)
-        ingestion = Ingestion(database, Rules.of(environment.settings), stop)
-        done = [each for root, found in roots.items() for each in ingestion.take_in(root, found, count)]
+        ingestion = Ingestion(database, Rules.of(environment.settings), lambda: bool(stop))
+        done: list[Done] = []
+        for root, found in roots.items():
+            done += (
+                ingestion.take_in_by(cluster, root, found)
+                if cluster
+                else ingestion.take_in(root, found, count)
+            )
     told = summary(done, time.monotonic() - begun, stopped=bool(stop))
     print(strict_json(told) if as_json else "\n".join(lines(done, told)))
     return bool(told["complete"])
@@ -103,10 +118,11 @@ def refuse_beside_daemon(database: Database, roots: dict[Path, list[Source]], in
 class Ingestion:
     """Scans sources, one after the other, with as many workers as wanted."""
 
-    def __init__(self, database: Database, rules: Rules, stop: StopSignal) -> None:
+    def __init__(self, database: Database, rules: Rules, stop: Callable[[], bool] = lambda: False) -> None:
         self._database = database
         self._rules = rules
         self._stop = stop
+        self._failed = False
         self._progress = Progress()
         self._show = shown(self._progress)
 
@@ -118,7 +134,7 @@ class Ingestion:
             lambda: Pipeline(self._database, root, self._rules),
             workers,
             self._progress,
-            lambda: ending or bool(self._stop),
+            lambda: ending or self._stop(),
         )
         staff.start()
         try:
@@ -131,14 +147,46 @@ class Ingestion:
             staff.join()
         return list(done.values())
 
-    def _scan(self, found: Source, done: Done) -> Tally | None:
+    def take_in_by(self, cluster: Cluster, root: Path, found: Sequence[Source]) -> list[Done]:
+        """The same, judged by a Ray cluster: many sources are walked at once, to fill its windows."""
+        done = {each.printable: Done(each.printable) for each in found}
+        for _ in range(MOST_PASSES):
+            with ThreadPoolExecutor(SCANS, "walk") as walks:
+                scans = [walks.submit(self._scan, each, done[each.printable], MOST_WAITING) for each in found]
+                try:
+                    while not all(scan.done() for scan in scans) and not self._stop():
+                        self._await_window()
+                        cluster.work_off(self._database, root, self._rules, self._progress, self._stop)
+                        self._show()
+                except BaseException:
+                    self._failed = True  # the walks would wait for ever
+                    raise
+            tallies = [scan.result() for scan in scans]
+            if not any(tally is not None and tally.again for tally in tallies):
+                break
+        return list(done.values())
+
+    def _await_window(self) -> None:
+        """Until no chunk has come for a moment: a window costs seconds, whatever its size."""
+        seen = -1
+        while seen != self._progress.queued:
+            seen = self._progress.queued
+            time.sleep(SETTLED)
+
+    def _scan(self, found: Source, done: Done, most_waiting: int = MAX_WAITING) -> Tally | None:
         with self._database.exclusive(f"source:{found.printable}") as held:
             if not held:
                 done.problem = "another processor is at it"
                 return None
             self._progress.begin(found.printable)
             scan = SourceScan(
-                self._database, found, self._rules, self._progress, work=self._idle, stop=self._told_to_stop
+                self._database,
+                found,
+                self._rules,
+                self._progress,
+                work=self._idle,
+                stop=lambda: self._failed or self._stop(),
+                most_waiting=most_waiting,
             )
             try:
                 tally = scan.run()
@@ -154,9 +202,6 @@ class Ingestion:
         """The walk waits for the workers: a moment to say how far they are."""
         self._show()
         return False
-
-    def _told_to_stop(self) -> bool:
-        return bool(self._stop)
 
 
 def _added(first: Tally, again: Tally) -> Tally:

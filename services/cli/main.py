@@ -114,13 +114,16 @@ def ingest(
     workers: Annotated[
         int, typer.Option("--workers", min=0, max=16, help="Files judged at once; 0: one a core.")
     ] = 0,
+    ray: Annotated[
+        str | None, typer.Option("--ray", metavar="ADDRESS", help="Judge on the Ray cluster at this address.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Take sources in once, without the daemon, and print what became of their files."""
     from services.cli import environment
     from services.cli.ingest import run
 
-    if not run(environment.read(), paths, workers=workers, as_json=as_json):
+    if not run(environment.read(), paths, workers=workers, ray=ray, as_json=as_json):
         raise typer.Exit(1)
 
 

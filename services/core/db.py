@@ -32,7 +32,6 @@ WAIT_FOR_CONNECTION = 30.0  # seconds a caller waits for a free connection
 STATEMENT_TIMEOUT = 120_000  # milliseconds; no query of ours may take longer
 BACKOFF_FIRST, BACKOFF_MAX = 0.5, 30.0  # seconds
 MIGRATION_LOCK = 0x52415443  # "RATC", one migrator at a time
-COPY_ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 WRONG_LOGIN = (psycopg2.errorcodes.INVALID_PASSWORD, psycopg2.errorcodes.INVALID_AUTHORIZATION_SPECIFICATION)
 
 
@@ -63,9 +62,8 @@ class Transaction:
 
     def copy(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """COPY rows into a table: str, int, float, bool, bytes, None, and dict or list as JSON."""
-        lines = (("\t".join(map(_copy_field, row)) + "\n").encode() for row in rows)
         names = ", ".join(columns)
-        reader = _Reader(lines)
+        reader = _Reader(map(_copy_line, rows))
         try:
             self._cursor.copy_expert(f"COPY {table} ({names}) FROM STDIN", reader)
         except psycopg2.Error as exc:
@@ -101,18 +99,34 @@ class _Reader:
         return data[:size]
 
 
-def _copy_field(value: Any) -> str:
-    match value:
-        case None:
-            return "\\N"
-        case bool():
-            return "t" if value else "f"
-        case bytes():
-            return "\\\\x" + value.hex()
-        case dict() | list():
-            return json.dumps(value).translate(COPY_ESCAPES)
-        case _:
-            return str(value).translate(COPY_ESCAPES)
+def _copy_escaped(text: str) -> str:
+    """Four passes at the speed of memchr: `str.translate` takes thirty times as long."""
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+
+
+def _copy_json(value: dict[str, Any] | list[Any]) -> str:
+    return _copy_escaped(json.dumps(value))
+
+
+_COPY_FIELD: dict[type, Callable[[Any], str]] = {
+    type(None): lambda _: "\\N",
+    bool: lambda value: "t" if value else "f",
+    int: str,
+    str: _copy_escaped,
+    bytes: lambda value: "\\\\x" + value.hex(),
+    dict: _copy_json,
+    list: _copy_json,
+}
+
+
+def _copy_line(row: Sequence[Any]) -> bytes:
+    fields = [_COPY_FIELD.get(type(value), _copy_else)(value) for value in row]
+    return ("\t".join(fields) + "\n").encode()
+
+
+def _copy_else(value: Any) -> str:
+    """Enumerations, numbers of other kinds."""
+    return _copy_escaped(str(value))
 
 
 class Database:

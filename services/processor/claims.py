@@ -57,12 +57,16 @@ def put(transaction: Transaction, source_id: int, entries: Sequence[Entry]) -> N
     transaction.execute("put_claim", source_id=source_id, entries=_encode(entries), files=len(entries))
 
 
-def take(transaction: Transaction) -> Claim | None:
-    """The oldest chunk that nobody works on, locked until the transaction ends; None: there is none."""
-    row = transaction.one("take_claim")
+def take(transaction: Transaction, claim_id: int | None = None) -> Claim | None:
+    """The oldest chunk that nobody works on, or this one, locked until the transaction ends; None: none."""
+    row = transaction.one("take_claim", id=claim_id)
     if row is None:
         return None
-    return Claim(row.id, row.source_id, row.source, row.licence, _decode(bytes(row.entries)))
+    return unpack(row.id, row.source_id, row.source, row.licence, bytes(row.entries))
+
+
+def unpack(claim_id: int, source_id: int, source: str, licence: str | None, entries: bytes) -> Claim:
+    return Claim(claim_id, source_id, source, licence, _decode(entries))
 
 
 def finish(transaction: Transaction, claim: Claim) -> bool:

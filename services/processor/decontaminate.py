@@ -1,6 +1,6 @@
 """Whether a text holds a task of a benchmark: word for word, or its solution under other names.
 
-Two rules. Ten words in a row in common (Qwen2.5-Coder, arXiv 2409.12186 §3.1.2), where the words tell
+Two rules. Ten words in a row in common (Qwen2.5-Coder, arXiv 2409.12186), where the words tell
 something: numbers, keywords and imports alone are everywhere. And a stretch of code with the skeleton
 of a solution (skeleton.py): a copy with other names, other layout, other comments. What each catches
 and what it refuses by mistake: docs/decisions/0008-decontamination.md.

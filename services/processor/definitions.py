@@ -1,4 +1,4 @@
-"""What one node defines: kind, name and body of a unit, or nothing. The grammars differ here, the walk does not."""
+"""What one node defines: kind, name and body of a unit, or nothing. Here the grammars differ."""
 
 from collections.abc import Callable
 
@@ -85,7 +85,7 @@ def _rust_impl(node: Node, kind: str, data: bytes) -> Definition | None:
 
 
 def _value(node: Node, kind: str, data: bytes) -> Definition | None:
-    """A function that JavaScript gives its name by assigning it: `const f = () => {}`, `f = function () {}`."""
+    """A function or class named by assigning it: `const f = () => {}`, `f = function () {}`."""
     name_field, value_field = _VALUE_FIELDS[node.type]
     value = node.child_by_field_name(value_field)
     if value is None or value.type not in FUNCTION_VALUES:

@@ -83,6 +83,11 @@ class Figures:
         return int(count) / max(len(self.data), 1)
 
     @once
+    def wording(self) -> float:
+        """Letters among the visible bytes."""
+        return self.letters * len(self.data) / max(self.visible, 1)
+
+    @once
     def digits(self) -> float:
         """Of the visible bytes."""
         return int(np.count_nonzero(self._bytes - np.uint8(0x30) < 10)) / max(self.visible, 1)

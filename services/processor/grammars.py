@@ -1,8 +1,8 @@
 """The table of languages: which nodes of each tree-sitter grammar are units, and where to look for them.
 
-What counts as a definition follows the grammars' own `queries/tags.scm` where they have one. The walk of units.py
-descends into `containers` and `wrappers` always, into everything else only where one of the `signals` lies: the
-bytes that every unit inside a function begins with. So most of a tree is never visited.
+What counts as a definition follows the grammars' own `queries/tags.scm` where they have one. The walk
+of units.py descends into `containers` and `wrappers` always, into everything else only where one of the
+`signals` lies: the bytes that every unit inside a function begins with. So most of a tree is never visited.
 """
 
 from dataclasses import dataclass, field
@@ -32,9 +32,9 @@ class Grammar:
     is_curly: bool = False  # `) {` and `=>` are signals, and not all of them name something
 
 
-PREPROCESSOR = {
-    name: "" for name in ("preproc_if", "preproc_ifdef", "preproc_else", "preproc_elif", "preproc_elifdef")
-}
+PREPROCESSOR = dict.fromkeys(
+    ("preproc_if", "preproc_ifdef", "preproc_else", "preproc_elif", "preproc_elifdef"), ""
+)
 DEFINITION_OF_TYPE = rb"\s{1,16}+[^;(){}=]{0,200}+\{"  # bounded, hence linear
 
 _ASSIGNED = frozenset({"variable_declarator", "assignment_expression", "pair", "field_definition"})
@@ -77,7 +77,7 @@ _C = Grammar(
         "function_definition": "function", "struct_specifier": "struct", "union_specifier": "struct",
         "enum_specifier": "enum",
     },
-    signals=(rb"struct\b" + DEFINITION_OF_TYPE, rb"union\b" + DEFINITION_OF_TYPE, rb"enum\b" + DEFINITION_OF_TYPE),
+    signals=tuple(word + rb"\b" + DEFINITION_OF_TYPE for word in (b"struct", b"union", b"enum")),
     containers=PREPROCESSOR
     | {
         "linkage_specification": "", "declaration_list": "",
@@ -177,8 +177,8 @@ GRAMMARS = {
     "kotlin": Grammar(
         "tree_sitter_kotlin",
         units={
-            "function_declaration": "function", "secondary_constructor": "method", "class_declaration": "class",
-            "object_declaration": "class", "companion_object": "class",
+            "function_declaration": "function", "secondary_constructor": "method",
+            "class_declaration": "class", "object_declaration": "class", "companion_object": "class",
         },
         signals=(rb"fun ", rb"class ", rb"object ", rb"interface "),
         containers={"class_body": "class", "enum_class_body": "class"},

@@ -4,7 +4,18 @@ The first look, at every file: decode → language → filters → secrets → a
 The second, at what deduplication keeps: parse, which is dear → units.
 """
 
-from services.processor import decode, dedup, filters, language, licence, minhash, score, secrets, units
+from services.processor import (
+    decode,
+    dedup,
+    filters,
+    language,
+    licence,
+    minhash,
+    score,
+    secrets,
+    units,
+    words,
+)
 from services.processor.decontaminate import Benchmarks
 from services.processor.reasons import Reason
 from services.processor.values import Code, Draft, Judgement, Parsed, Redaction, Rejection
@@ -28,12 +39,14 @@ def judge(path: str, data: bytes, benchmarks: Benchmarks) -> Judgement:
     code = _code(path, spoken, text)
     if refused := filters.refuse(code):
         return Judgement(spoken, refused=refused)
-    if item := benchmarks.match(text, spoken):
+    grams = _grams(code)
+    if item := benchmarks.match(text, spoken, grams):
         return Judgement(spoken, refused=Rejection(Reason.CONTAMINATED, item))
     redacted = secrets.redact(text)
     if redacted.redactions:
         code = _code(path, spoken, redacted.text)
-    return Judgement(spoken, _draft(code, redacted.redactions))
+        grams = _grams(code)
+    return Judgement(spoken, _draft(code, grams, redacted.redactions))
 
 
 def parse(spoken: str, text: str) -> Parsed:
@@ -46,7 +59,11 @@ def _code(path: str, spoken: str, text: str) -> Code:
     return Code(path, spoken, text, text.encode(), text.splitlines())
 
 
-def _draft(code: Code, redactions: tuple[Redaction, ...]) -> Draft:
+def _grams(code: Code) -> words.Hashes:
+    return words.ngrams(words.hashes(code.data))
+
+
+def _draft(code: Code, grams: words.Hashes, redactions: tuple[Redaction, ...]) -> Draft:
     return Draft(
         sha256=dedup.address(code.data),
         language=code.language,
@@ -54,7 +71,7 @@ def _draft(code: Code, redactions: tuple[Redaction, ...]) -> Draft:
         bytes=len(code.data),
         lines=len(code.lines),
         score=score.score(code),
-        bands=minhash.band_keys(code.text),
+        bands=minhash.keys_of(grams),
         licence=licence.of_file(code.text),
         redactions=redactions,
     )

@@ -74,8 +74,8 @@ class JudgeNotReadyError(RatchetError, RuntimeError):
 class Judge:
     """The parent's end: starts the child at the first request, replaces it when it dies. Not thread-safe."""
 
-    def __init__(self, benchmarks: Path | None) -> None:
-        self._benchmarks = benchmarks
+    def __init__(self, benchmarks: Path | None, *, decontaminate: bool = True) -> None:
+        self._arguments = [str(benchmarks or ""), "yes" if decontaminate else "no"]
         self._child: subprocess.Popen[bytes] | None = None
 
     def judge(self, files: Sequence[tuple[str, bytes]]) -> list[Judgement]:
@@ -154,7 +154,7 @@ class Judge:
             "OPENBLAS_NUM_THREADS": "1",  # it computes on one core, and each thread would reserve memory
             "RATCHET_PARENT_PID": str(os.getpid()),
         }
-        command = [sys.executable, "-P", "-m", "services.processor.judging", str(self._benchmarks or "")]
+        command = [sys.executable, "-P", "-m", "services.processor.judging", *self._arguments]
         pipe = subprocess.PIPE
         child = subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0, env=environment, cwd="/")
         self._child = child
@@ -227,7 +227,7 @@ def _read(descriptor: int, size: int, deadline: float) -> bytes:
 # The child's side
 
 
-def main(benchmarks: str) -> None:
+def main(benchmarks: str, decontaminate: str) -> None:
     die_with_parent(int(os.environ["RATCHET_PARENT_PID"]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
@@ -236,7 +236,8 @@ def main(benchmarks: str) -> None:
 
     stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
     try:
-        measured_by = Benchmarks.load(Path(benchmarks) if benchmarks else None)
+        folder = Path(benchmarks) if benchmarks else None
+        measured_by = Benchmarks.load(folder) if decontaminate == "yes" else Benchmarks.of(())
     except (RatchetError, OSError) as exc:
         _send(stdout, str(exc).encode())
         return
@@ -293,4 +294,4 @@ def _limit_processor_time() -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -114,7 +114,7 @@ def _valid(stated: str) -> str | None:
 
 
 def _parse(expression: str) -> "_Tree | None":
-    """The tree of an SPDX expression, None when it is none. OR binds weakest, then AND, then WITH (annex D)."""
+    """The tree of an SPDX expression (annex D), None when it is none. OR binds weakest, WITH strongest."""
     tokens: list[str] = []
     position = 0
     while match := _TOKEN.match(expression, position):

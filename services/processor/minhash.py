@@ -1,7 +1,7 @@
 """MinHash band keys of a text: two texts that share one are near duplicates.
 
-5-grams of words, 14 bands of 8 rows, as datatrove's MinhashConfig and StarCoder2 (arXiv 2402.19173
-§2.3) have them: a pair of Jaccard similarity 0.72 shares a key with a probability of about ⅔.
+5-grams of words as StarCoder2 has them (arXiv 2402.19173), 14 bands of 8 rows as datatrove's
+MinhashConfig: a pair of Jaccard similarity 0.72 shares a key with a probability of about ⅔.
 Changing anything here or in words.py changes every key: keys stored before match none made after, and
 all files would have to be read again. Decision record: docs/decisions/0007-near-duplicates.md.
 """

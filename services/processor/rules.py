@@ -17,10 +17,16 @@ class Rules:
     benchmarks: Path | None  # folder of benchmark files beside HumanEval
     licence_allow: tuple[str, ...] = ()  # SPDX identifiers or patterns of them; empty: all
     licence_deny: tuple[str, ...] = ()
+    decontaminate: bool = True  # False: texts may hold tasks of benchmarks
 
     @classmethod
     def of(cls, settings: Settings) -> "Rules":
-        return cls(settings.benchmarks_dir.absolute(), settings.licence_allow, settings.licence_deny)
+        return cls(
+            settings.benchmarks_dir.absolute(),
+            settings.licence_allow,
+            settings.licence_deny,
+            settings.decontaminate,
+        )
 
     @property
     def restricts_licences(self) -> bool:
@@ -29,7 +35,8 @@ class Rules:
     @property
     def digest(self) -> int:
         """A number for the rules as they are now: 31 bits, never 0, which stands for none."""
-        told = (JUDGE_VERSION, SCORER_VERSION, self.licence_allow, self.licence_deny, self._benchmark_files())
+        licences = self.licence_allow, self.licence_deny
+        told = (JUDGE_VERSION, SCORER_VERSION, licences, self.decontaminate, self._benchmark_files())
         return int.from_bytes(hashlib.sha256(repr(told).encode()).digest()[:4], "big") % (2**31 - 1) + 1
 
     def _benchmark_files(self) -> list[tuple[str, int, int]]:

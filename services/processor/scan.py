@@ -69,8 +69,10 @@ class SourceScan:
         *,
         work: Callable[[], bool],
         stop: Callable[[], object] = lambda: False,
+        most_waiting: int = MAX_WAITING,
     ) -> None:
         self._database = database
+        self._most_waiting = most_waiting
         self._source = found
         self._rules = rules
         self._digest = rules.digest
@@ -137,7 +139,7 @@ class SourceScan:
             put = partial(claims.put, source_id=self._source_id, entries=chunk)
             self._database.run(put, stop=self._stop)
             self._progress.queue()
-            while self._database.run(self._left, stop=self._stop) > MAX_WAITING and not self._stop():
+            while self._database.run(self._left, stop=self._stop) > self._most_waiting and not self._stop():
                 self._wait()
 
     def _changed(self, chosen: Options) -> Iterator[Entry]:

@@ -124,18 +124,18 @@ TAILED = (
 )
 
 # A name that holds one of these is given a secret. `key` alone is not one: too many things are keys.
-SECRET_WORDS = (  # noqa: S105
+WORDS_FOR_ONE = (
     r"pass(?:word|wd|phrase|code)|passw|pwd|secret|token|credential|"
     r"(?:api|access|auth|private|encrypt(?:ion)?|sign(?:ing|ature)?|account|master|service|session|"
     r"licen[cs]e|app|integration|routing|subscription|shared|storage|deploy|admin|write|consumer|hmac|aes|"
     r"client|secure|security|crypto|cipher|webhook|function|primary|secondary|instrumentation)[_.-]?keys?|"
-    r"(?:db|root|admin|user|smtp|mysql|redis|pg|ftp|mail|bind)[_.-]?pass\b|_pass\b|webhook|\bauth\b|"
+    r"(?:db|root|admin|user|smtp|mysql|redis|pg|ftp|mail|bind)[_.-]?pass\b|_pass\b|\bpass\b|webhook|\bauth\b|"
     r"_auth\b|auth[_-]|"
     r"authorization|jwt"
 )
 # What stands between the name and the value: `: = := => == -> , (`, `: type =`, `" value=`, with what closes
 # the name (`"]`) and opens the value (`b`, `String(`).
-NAME = rf"(?i:{SECRET_WORDS})[0-9A-Za-z_-]{{0,40}}"
+NAME = rf"(?i:{WORDS_FOR_ONE})[0-9A-Za-z_-]{{0,40}}"
 ASSIGNED = (
     r"""(?:\\?["'`]?[\])]?[ \t]{0,20}(?::?[ \t]{0,4}[&*\w\[\]?|]{1,30}[ \t]{0,4}=|[:=]=?>?|->|,|\(|"""
     r"""\|\||\?\?|["'][ \t]{1,4}value=)[ \t]{0,20}(?:[A-Za-z:.]{1,20}\(|[A-Za-z@&]{0,2}))"""
@@ -186,7 +186,7 @@ NOT_THE_SECRET = re.compile(
     rb"param\w*|arg|attr\w*|column|table|policy|policies|scopes?|version|provider|backend|manager|store|"
     rb"form|view|page|reset|change|validators?|hashers?|algorithm|alg|enc|encoding|issuer|audience|ref|"
     rb"selector|template|env|var|vars|variable|metadata|status|state|required|enabled|address|host|port|"
-    rb"user|username|email|login|parser|handler|service|client|server|request|response|test|mgr|realm|s))$"
+    rb"user|username|email|login|parser|handler|service|client|server|request|response|test|mgr|realm)|(?:token|password|secret|key)s)$"
 )
 
 # What people write where a secret would stand. Stripped from a value; if little is left, it is none.
@@ -204,7 +204,7 @@ STAND_INS = re.compile(
     rb"0?1?23(?:4(?:5(?:6(?:7(?:89?0?)?)?)?)?)?|x{2,}|\*+|0{2,}"
 )
 TEMPLATE = re.compile(
-    rb"\$\{|\$\(|^\$[A-Za-z_]|\{\{|\}\}|#\{|%\(|^%[A-Z_]+%$|^[\w.:/-]*%[sdvq][\w.:/%-]*$|<[%=/\w][^<>]*>|"
+    rb"\$\{|\$\(|^\$[A-Za-z_]|\{\{|\}\}|#\{|%\(|^%[A-Z_]+%$|(?:^|[\w=:/.,-])%[sdvq](?:$|[,;:/.&-])|<[%=/\w][^<>]*>|"
     rb"\{[\w.:!\[\]]*\}|^<|>$|\.\.\.|"
     rb"\*{3}|x{5}|X{5}|0{8}|REDACTED|email@example\.com|192\.0\.2\.1|2001:db8::1"
 )
@@ -213,10 +213,12 @@ NOT_A_VALUE = re.compile(
     rb"^(?:[a-z][a-z0-9+.-]*://.*|(?:arn|urn):.*|\.{0,2}/[\w./*@:-]*|[A-Za-z]:\\.*|~/.*|\d[\d.,:/_-]*|"
     rb"0[xX][0-9a-fA-F]{1,8}|"
     rb"[\w.+-]+@[\w-]+\.[\w.]+|application/[\w.+-]+|text/[\w.+-]+|"
-    rb"\d{4}-\d\d-\d\d.*|[\w.]+\(.*\)|[\w.]+\[.*\]|[\w.]+\(|[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+|"
+    rb"\d{4}-\d\d-\d\d.*|[\w.]+\(.*\)|[\w.]+\[.*\]|[\w-]+,[\w-]+=.*|\w+(?:\|\w+)+|[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+|"
     rb"\([\w?].*|\[.*|\^.*\$|.*\.(?:py|js|ts|go|json|ya?ml|html?|txt|md|pem|crt|key|pub|com|org|io))$"
 )
-UUID = re.compile(rb"(?i)[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+CODE = re.compile(
+    rb"[&*!$]*[A-Za-z_][\w.$]*(?:(?:->|::|\?\.)[\w.$]+)*[(\[{]"
+)  # what a value without quotes may be
 
 # Bigrams that make up 86 % of the words in Python's standard library (17,000 words, measured); of
 # random letters they make up 30 %.

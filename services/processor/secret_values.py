@@ -11,6 +11,7 @@ from services.processor import secret_patterns
 
 MIN_PASSWORD, MIN_TOKEN = 6, 12  # bytes
 MIN_LEFT = 8  # bytes of a token that are not words for one
+MIN_MIXED = 8  # bytes of a password of letters, digits and symbols, be it made of words
 MAX_VALUE = 4096  # bytes: beyond it, data and not a credential
 MIN_ENTROPY = 3.0  # bits a character: detect-secrets' limit for hexadecimal
 BEFORE_VERSION = 24  # bytes before four numbers that may say that they are a version
@@ -36,16 +37,13 @@ def is_secret(name: bytes, value: bytes, *, strict: bool = False) -> bool:
         len(value) > MAX_VALUE
         or secret_patterns.NOT_THE_SECRET.search(name)
         or secret_patterns.TEMPLATE.search(value)
-        or secret_patterns.NOT_A_VALUE.match(value.rstrip(b",;)"))
+        or secret_patterns.NOT_A_VALUE.match(value.rstrip(b",;"))
     ):
         return False
-    if (
-        any(word in name for word in PASSWORD_NAMES)
-        and _is_password(value)
-        and (not strict or _classes(value) > 2)
-    ):
+    if _is_token(value) and not (strict and _is_of_words(value)):
         return True
-    return _is_token(value)
+    may_be_weak = any(word in name for word in PASSWORD_NAMES)
+    return may_be_weak and _is_password(value) and (not strict or _is_mixed(value))
 
 
 def is_password(value: bytes) -> bool:
@@ -92,12 +90,32 @@ def _is_password(value: bytes) -> bool:
     """Of at least two classes of characters, and more than words that mean a password."""
     if len(value) < MIN_PASSWORD or _classes(value) < 2:
         return False
+    if _is_mixed(value):
+        return True
     rest = secret_patterns.STAND_INS.sub(b"", value)
     if sum(chr(byte).isalnum() for byte in rest) < 4:
         return False
     if any(48 <= byte <= 57 for byte in value):
         return True
     return _classes(value) >= 3 or wordiness(value) < MAX_WORDINESS
+
+
+def _is_of_words(value: bytes) -> bool:
+    return (
+        bool(value.lower().strip(b"0123456789abcdef-"))
+        and wordiness(value) > MAX_WORDINESS
+        and changes(value) < MIN_CHANGES
+    )
+
+
+def _is_mixed(value: bytes) -> bool:
+    """Letters, digits and symbols: a password even if it is made of words."""
+    return (
+        len(value) >= MIN_MIXED
+        and _classes(value) >= 3
+        and any(48 <= byte <= 57 for byte in value)
+        and any(byte in b"!@#$%^&*+?~" for byte in value)
+    )
 
 
 def _is_token(value: bytes) -> bool:

@@ -39,6 +39,7 @@ _PATTERNS = (
     *(pattern for _, pattern in (*secret_patterns.CONTEXTS, *secret_patterns.TOKENS, _HEADER)),
 )
 _TOKENS = frozenset(kind for kind, *_ in (*secret_patterns.TOKENS, *secret_patterns.TAILED)) - {"email"}
+_BEFORE_NAME = re.compile(rb"[-#; \t]*+(?:(?:export|ENV|ARG|set)[ \t]+)?+")
 _REPETITION = re.compile(r"\{(\d+)(,?)(\d*)\}")
 _KEY_PART = re.compile(  # escaped line ends stay, the rest of a key goes; the last line may be short
     rb"(\\+[nrt])|-----(?:BEGIN|END)[0-9A-Z ]{1,60}-----|[0-9A-Za-z+/=]{16,}+|"
@@ -117,11 +118,19 @@ def _judge(form: str, data: bytes, begin: int, start: int, end: int) -> str | No
         return "password" if secret_values.is_password(value) else None
     if form == "header":
         return _format(value) or ("token" if secret_values.is_token(value) else None)
+    return _judge_assigned(form, data, begin, start, end)
+
+
+def _judge_assigned(form: str, data: bytes, begin: int, start: int, end: int) -> str | None:
+    """The same for a value given to a name."""
+    value, before = data[start:end], data[max(0, begin - BEFORE) : begin]
     front = before[len(before.rstrip(secret_patterns.NAME_CHARACTERS)) :]
-    name = front + data[begin:start].lstrip(b"-#; \t").removeprefix(b"export ")
-    name = name[: len(name) - len(name.lstrip(secret_patterns.NAME_CHARACTERS))]
-    code_like = form == "setting" or b"," in data[begin:start] or (form == "bare" and before.endswith(b":"))
-    if not secret_values.is_secret(name.lower(), value, strict=code_like):
+    named = data[_BEFORE_NAME.match(data, begin).end() : start]  # type: ignore[union-attr]  # it matches nothing, too
+    name = front + named[: len(named) - len(named.lstrip(secret_patterns.NAME_CHARACTERS))]
+    if form in ("setting", "bare") and secret_patterns.CODE.match(value):
+        return None
+    strict = form == "setting" or b"," in data[begin:start] or (form == "bare" and before.endswith(b":"))
+    if not secret_values.is_secret(name.lower(), value, strict=strict):
         return None
     return _format(value) or secret_values.kind(name.lower())
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tree_sitter import Language, Node
 
 from services.processor import syntax
-from services.processor.definitions import Define, definer
+from services.processor.definitions import MAX_NAME_BYTES, Define, definer
 from services.processor.grammars import GRAMMARS
 from services.processor.values import Rejection, Unit
 
@@ -119,18 +119,15 @@ def _rows(root: Node, plan: _Plan, data: bytes) -> list[_Row]:
             if number in leading:
                 continue
             known = number in definers or number in wrappers or number in containers
-            if (not known or number in gated) and signals[
-                bisect_left(signals, child.start_byte)
-            ] >= child.end_byte:
+            if (not known or number in gated) and not _has_one(signals, child):
                 continue
             if number in definers and (found := definers[number](child, data)):
                 kind, name, body = found
                 if name:
-                    rows.append(_row(kind, name, owner, child, wrapper, children, index, leading, data))
+                    begin = wrapper.comment_byte if wrapper else _comment_byte(children, index, leading, data)
+                    rows.append(_row(kind, name, owner, (wrapper and wrapper.node) or child, begin))
                 wrapper = None
-                if body and (
-                    kind in ALWAYS_ENTERED or signals[bisect_left(signals, body.start_byte)] < body.end_byte
-                ):
+                if body and (kind in ALWAYS_ENTERED or _has_one(signals, body)):
                     waiting.append((body, kind, None))
             elif number in wrappers:
                 begin = wrapper.comment_byte if wrapper else _comment_byte(children, index, leading, data)
@@ -140,36 +137,24 @@ def _rows(root: Node, plan: _Plan, data: bytes) -> list[_Row]:
     return rows
 
 
-def _row(
-    kind: str,
-    name: bytes,
-    owner: str,
-    node: Node,
-    wrapper: _Wrapper | None,
-    siblings: list[Node],
-    index: int,
-    leading: frozenset[int],
-    data: bytes,
-) -> _Row:
+def _row(kind: str, name: bytes, owner: str, node: Node, comment_byte: int) -> _Row:
     if kind == "function" and owner in OWNERS_OF_METHODS:
         kind = "method"
-    if wrapper:
-        comment_byte, node = wrapper.comment_byte, wrapper.node or node
-    else:
-        comment_byte = _comment_byte(siblings, index, leading, data)
     end_row, end_column = node.end_point
     end_line = end_row + (end_column > 0)  # at column 0 its last byte was the line break
+    name = name[:MAX_NAME_BYTES].strip(b"\"'")
     return node.start_byte, -node.end_byte, node.start_point[0] + 1, end_line, comment_byte, kind, name
 
 
 def _comment_byte(siblings: list[Node], index: int, leading: frozenset[int], data: bytes) -> int:
-    """Where the comments and attributes right above a node begin: no blank line between, none behind other code."""
+    """Where the comments and attributes right above a node begin; a blank line ends them, other code too."""
     begin = siblings[index].start_byte
     while index and siblings[index - 1].kind_id in leading:
         index -= 1
         above = siblings[index]
         gap = data[above.end_byte - 1 : begin]  # some grammars end a comment behind its line break
-        line = data[max(0, above.start_byte - LINE_BYTES) : above.start_byte].rpartition(b"\n")[2]
+        line = data[max(0, above.start_byte - LINE_BYTES) : above.start_byte]
+        line = line.rpartition(b"\n")[2]
         if gap.count(b"\n") > 1 or (line and not line.isspace() and b"\n" in gap):
             break
         begin = above.start_byte
@@ -178,7 +163,7 @@ def _comment_byte(siblings: list[Node], index: int, leading: frozenset[int], dat
 
 def _signals(plan: _Plan, data: bytes) -> list[int]:
     """Where units inside code may begin, in order, and a last one behind the text."""
-    # The last byte of a signal is sure to lie in its unit; a `{` of curly languages would lie in the body, too.
+    # The last byte of a signal is sure to lie in its unit; a `{` would lie in the body, too.
     signals = [
         found.start() if plan.is_curly else found.end() - 1
         for pattern in plan.signals
@@ -192,9 +177,9 @@ def _signals(plan: _Plan, data: bytes) -> list[int]:
 
 
 def _may_name(data: bytes, at: int) -> bool:
-    """Whether a signal of the languages with `=>` and methods without a keyword can be that of a unit.
+    """Whether a signal can be a unit's, in the languages with `=>` and methods without a keyword.
 
-    The head of a statement such as `if (…) {` is not, nor is a function or arrow that nothing on its line names.
+    The head of a statement such as `if (…) {` is not, nor is a function that nothing on its line names.
     """
     line = data[max(0, at - LINE_BYTES) : at].rpartition(b"\n")[2].lstrip()
     if data[at] == CLOSING:
@@ -202,3 +187,7 @@ def _may_name(data: bytes, at: int) -> bool:
     if data.startswith(UNNAMED, at):
         return b"=" in line or b":" in line or line[:1] in (b")", b"}", b"")
     return True
+
+
+def _has_one(signals: list[int], node: Node) -> bool:
+    return signals[bisect_left(signals, node.start_byte)] < node.end_byte

@@ -76,9 +76,12 @@ class DirectoryWalk:
         if len(self.directories) < MAX_DIRECTORIES:
             self.directories.append(raw)
         if not self._shallow:
-            scope = self._scope(parent, path, scope, {entry.name for entry in entries})
+            scope = self._scope(parent, path, scope)
         before = None
-        for below, entry in sorted(((self._key(path, entry), entry) for entry in entries), key=_first):
+        ordered = sorted(((self._key(path, entry), entry) for entry in entries), key=_first, reverse=True)
+        entries.clear()  # an entry keeps its status: each is let go as soon as it is told
+        while ordered:
+            below, entry = ordered.pop()
             if below == before:
                 log.warning("%s: two names look the same in print, the second is passed over", below)
                 continue
@@ -157,14 +160,13 @@ class DirectoryWalk:
             refused = self._options.refuse(path)
         return Found(path, status.st_size, status.st_mtime_ns, refused, raw_path)
 
-    def _scope(self, directory: int, path: str, above: Scope | None, names: set[str]) -> Scope | None:
+    def _scope(self, directory: int, path: str, above: Scope | None) -> Scope | None:
         """The scope of a directory: its own ignore files, if it has any, before those above."""
         lines: list[str] = []
         for name in IGNORE_FILES:
-            if name in names:
-                read = read_file(directory, name, ignore.MAX_IGNORE_BYTES)
-                if isinstance(read, Read):
-                    lines += read.data.decode("utf-8", "replace").splitlines()
+            read = read_file(directory, name, ignore.MAX_IGNORE_BYTES)
+            if isinstance(read, Read):
+                lines += read.data.decode("utf-8", "replace").splitlines()
         if not lines:
             return above
         rules = IgnoreRules(lines, min(ignore.MAX_PATTERNS, self._patterns_left))

@@ -30,7 +30,11 @@ CREATE TABLE backlog (
     score      smallint NOT NULL,
     is_new     boolean NOT NULL,                        -- no round of the track has had it
     PRIMARY KEY (content_id, track)
-) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02);
+) WITH (
+    -- What rounds take leaves dead entries just where the next selection begins to read: out with them early.
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000, vacuum_index_cleanup = on,
+    autovacuum_vacuum_insert_scale_factor = 0.02
+);
 CREATE INDEX backlog_best_first ON backlog (track, score DESC, content_id);
 CREATE INDEX backlog_new ON backlog (track, score DESC) WHERE is_new;
 

@@ -113,3 +113,12 @@ LEFT JOIN (SELECT source_id,
                   count(*) FILTER (WHERE retired_at IS NOT NULL) AS retired
            FROM files GROUP BY source_id) f ON f.source_id = s.id
 ORDER BY s.name COLLATE "C";
+
+-- waiting_claims --
+-- Chunks that are to be worked on, the oldest first, about so many bytes of them
+SELECT id AS claim_id, source_id, source, licence, entries
+FROM (SELECT c.id, c.source_id, s.name AS source, s.licence, c.entries,
+             sum(octet_length(c.entries)) OVER (ORDER BY c.id) - octet_length(c.entries) AS before
+      FROM claims c JOIN sources s ON s.id = c.source_id) AS waiting
+WHERE before < %(most_bytes)s
+ORDER BY id;

@@ -34,9 +34,10 @@ LIMIT %(most)s;
 INSERT INTO claims (source_id, entries, files) VALUES (%(source_id)s, %(entries)s, %(files)s);
 
 -- take_claim --
--- The oldest chunk that nobody works on, locked
+-- The oldest chunk that nobody works on, or this one, locked
 SELECT c.id, c.source_id, c.entries, s.name AS source, s.licence
 FROM claims c JOIN sources s ON s.id = c.source_id
+WHERE %(id)s::bigint IS NULL OR c.id = %(id)s
 ORDER BY c.id
 LIMIT 1
 FOR UPDATE OF c SKIP LOCKED;

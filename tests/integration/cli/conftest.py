@@ -8,9 +8,9 @@ import pytest
 from services.cli import environment
 from services.cli.environment import Environment
 from services.core.settings import Target
-from tests.integration.processor.conftest import ingest, judge, repo, rows, rules, scan
+from tests.integration.processor.conftest import files, ingest, judge, repo, rows, rules, scan
 
-__all__ = ["ingest", "judge", "repo", "rows", "rules", "scan"]
+__all__ = ["files", "ingest", "judge", "repo", "rows", "rules", "scan"]
 
 
 def variables(login: Target, ingest: Path, home: Path) -> dict[str, str]:

@@ -170,8 +170,9 @@ class Silent(WSGIRequestHandler):
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certificate of our own for 127.0.0.1, key and all in one file."""
     path = tmp_path_factory.mktemp("certificate") / "both.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-               "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", path, "-out", f"{path}.crt"]  # fmt: skip
+    made_of = ["-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
+    valid_for = ["-days", "2", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command = ["openssl", "req", *made_of, *valid_for, "-keyout", path, "-out", f"{path}.crt"]
     try:
         subprocess.run(command, check=True, capture_output=True)
     except FileNotFoundError:

@@ -46,8 +46,9 @@ class Made:
         commit.author_timezone = commit.commit_timezone = 3600
         commit.message = b"a message\n"
         self.repo.object_store.add_object(commit)
-        (self.repo.controldir() and Path(self.repo.controldir()) / "refs/heads/main").write_bytes(commit.id + b"\n")
-        (Path(self.repo.controldir()) / "HEAD").write_bytes(b"ref: refs/heads/main\n")
+        directory = Path(self.repo.controldir())
+        (directory / "refs/heads/main").write_bytes(commit.id + b"\n")
+        (directory / "HEAD").write_bytes(b"ref: refs/heads/main\n")
         return commit.id.decode()
 
     def pack(self) -> None:

@@ -77,9 +77,10 @@ def test_any_strings(tmp_path):
 
 
 def test_plain_text(tmp_path):
-    """A text is one task, named for its file; hidden files are left alone."""
+    """A text is one task, named for its file; hidden files and those about the folder are left alone."""
     (tmp_path / "secret_task.py").write_text("def f(): pass")
-    (tmp_path / ".gitkeep").write_text("")
+    for name in (".gitkeep", "README.md", "LICENSE"):
+        (tmp_path / name).write_text("")
     assert [task.name for task in only(tmp_path)] == ["secret_task"]
 
 

@@ -125,7 +125,7 @@ def test_links_inside_a_repository_are_not_followed(made: Made) -> None:
     (made.path / "objects").symlink_to("../objects")
     assert not git.is_repository(made.path)
     assert changes(made.path) == {}
-    with pytest.raises(OSError, match="directory|symbolic"):
+    with pytest.raises(OSError, match=r"directory|symbolic"):
         outcomes(made.path)
 
 
@@ -343,7 +343,7 @@ def test_an_empty_repository_has_no_files(made: Made) -> None:
 def _loose(path: Path, kind: bytes, data: bytes, size: int | None = None) -> str:
     """A loose object, announcing another size if told to; its id."""
     head = b"%s %d\0" % (kind, len(data) if size is None else size)
-    name = hashlib.sha1(head + data).hexdigest()  # noqa: S324 — git's
+    name = hashlib.sha1(head + data).hexdigest()
     file = path / "objects" / name[:2] / name[2:]
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(zlib.compress(head + data))
@@ -427,8 +427,8 @@ def test_a_delta_bomb_is_refused_by_its_announced_size(made: Made) -> None:
 @pytest.mark.parametrize("size", [10, 10**6, 10**12, 10**25])
 def test_a_zlib_bomb_is_given_up(made: Made, size: int) -> None:
     """Loose or packed: no more than announced is inflated, and no more than allowed announced."""
-    name = _loose(made.path, b"blob", bytes(30_000_000), size)
-    store = _packed(made.path, [(ONE, _head_of(3, min(size, 10**12)) + zlib.compress(bytes(30_000_000)))])
+    name = _loose(made.path, b"blob", bytes(8_000_000), size)
+    store = _packed(made.path, [(ONE, _head_of(3, min(size, 10**12)) + zlib.compress(bytes(8_000_000)))])
     for object_id in (bytes.fromhex(name), ONE):
         with pytest.raises(ObjectError):
             store.read(object_id, thresholds.MAX_FILE_BYTES)

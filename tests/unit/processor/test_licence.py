@@ -11,48 +11,48 @@ HEADERS = [
     ("/* SPDX-License-Identifier: (GPL-2.0-only OR MIT) */\n", "(GPL-2.0-only OR MIT)"),
     ("// SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note\n", "GPL-2.0 WITH Linux-syscall-note"),
     ("<!-- SPDX-License-Identifier: MIT -->", "MIT"),
-    ('#!/bin/sh\n# Licensed under the Apache License, Version 2.0 (the\n# "License"); you may not', "Apache-2.0"),
+    ('#!/bin/sh\n# Licensed under the Apache License, Version 2.0 (the\n# "License");', "Apache-2.0"),
     (
-        "// Permission is hereby granted, free of charge, to any person\n// obtaining a copy of this software",
+        "// Permission is hereby granted, free of charge, to any person\n// obtaining a copy of",
         "MIT",
     ),
     ("# This code is released under the MIT License.\n", "MIT"),
     (
-        " * This program is free software: you can redistribute it and/or modify\n"
+        (" * This program is free software: you can redistribute it and/or modify\n"
         " * it under the terms of the GNU General Public License as published by\n"
         " * the Free Software Foundation, either version 3 of the License, or\n"
-        " * (at your option) any later version.",
+        " * (at your option) any later version."),
         "GPL-3.0-or-later",
     ),
     ("# under the terms of the GNU General Public License version 2 as published by the FSF", "GPL-2.0-only"),
     (
-        "/* GNU Lesser General Public License as published; either\n * version 2.1 of the License, or (at your option) any later version */",
+        "/* GNU Lesser General Public License; either\n * version 2.1, or any later version */",
         "LGPL-2.1-or-later",
     ),
     ("// GNU Affero General Public License, version 3, as published", "AGPL-3.0-only"),
-    ("# This Source Code Form is subject to the terms of the Mozilla Public\n# License, v. 2.0. If", "MPL-2.0"),
+    ("# subject to the terms of the Mozilla\n# Public License, v. 2.0. If", "MPL-2.0"),
     ("# Use of this source code is governed by a BSD-style\n# license that can be found", "BSD-3-Clause"),
     ("// Distributed under the Boost Software License, Version 1.0.", "BSL-1.0"),
     ("# This is free and unencumbered software released into the public domain.", "Unlicense"),
 ]  # fmt: skip
 MIT = (
-    "MIT License\n\nCopyright (c) 2020 Anna\n\nPermission is hereby granted, free of charge, to any person obtaining a copy\n"
+    "MIT License\n\nCopyright (c) 2020 Anna\n\n"
+    "Permission is hereby granted, free of charge, to any person obtaining a copy\n"
     "of this software. The above copyright notice and this permission notice shall be included in all copies."
 )
 BSD = "Redistribution and use in source and binary forms, with or without\nmodification, are permitted: "
+ISC = "Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee"
 TEXTS = [
     (MIT, "MIT"),
-    ("                  Apache License\n            Version 2.0, January 2004\n  http://www.apache.org/", "Apache-2.0"),
+    ("                  Apache License\n            Version 2.0, January 2004", "Apache-2.0"),
     (BSD + "1. … 2. … this list of conditions.", "BSD-2-Clause"),
     (BSD + "3. Neither the name … may be used to endorse or promote products", "BSD-3-Clause"),
     (BSD + "3. All advertising materials must display … used to endorse or promote", "BSD-4-Clause"),
-    ("GNU GENERAL PUBLIC LICENSE\n Version 3, 29 June 2007 … GNU Lesser General Public License", "GPL-3.0-only"),
+    ("GNU GENERAL PUBLIC LICENSE\n Version 3, 2007 … GNU Lesser General Public License", "GPL-3.0-only"),
     ("GNU LESSER GENERAL PUBLIC LICENSE\n Version 2.1, February 1999", "LGPL-2.1-only"),
     ("Mozilla Public License Version 2.0\n====", "MPL-2.0"),
-    ("Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is"
-     " hereby granted, provided that the above copyright notice", "ISC"),
-    ("Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is"
-     " hereby granted.", "0BSD"),
+    (ISC + ", provided that the above copyright notice", "ISC"),
+    (ISC, "0BSD"),
     ("Boost Software License - Version 1.0 - August 17th, 2003", "BSL-1.0"),
     (MIT + "\n\nParts of it:\n" + BSD, "MIT"),
     ("All rights reserved. Nobody may use this.", None),

@@ -109,10 +109,8 @@ def test_what_was_found_is_read_elsewhere(tmp_path: Path) -> None:
     """A Found survives the journey through a row or a pipe, from a directory and a bare repository."""
     made = Made(tmp_path / "bare")
     made.commit({"d/a.py": b"bare"})
-    raw = os.fsencode(tmp_path) + b"/tree/\xff"
-    os.makedirs(raw)
-    with open(raw + b"/a.py", "wb") as file:
-        file.write(b"tree")
+    (tmp_path / "tree" / "\udcff").mkdir(parents=True)
+    (tmp_path / "tree" / "\udcff" / "a.py").write_bytes(b"tree")
     read = []
     for found in source.find(tmp_path):
         sent = [msgspec.msgpack.encode(item) for item in source.walk(found, Options())]
