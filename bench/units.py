@@ -6,7 +6,7 @@ For every Python, Java, Go, Rust and C++ file below the paths the units with a b
 services.processor.units and by a peer.
 
 Python: ast. Java: the tree API of javac. Go: go/ast. Rust: rustc's own parser (-Zunpretty=ast-tree), for
-SLOW_FILES evenly spread files. C++: universal-ctags, which is no compiler; its own slips show in the difference.
+SLOW_FILES evenly spread files. C++: universal-ctags, which is no compiler; its slips show in the difference.
 A peer whose program is not on the path is left out. Ends with one line of JSON.
 """
 
@@ -77,7 +77,7 @@ def list_files(paths: list[str]) -> list[Path]:
 def compare(
     language: str, files: list[Path], peer: str, count: Callable[[list[Path]], dict[Path, Counts]]
 ) -> dict[str, object]:
-    texts = {path: path.read_text(encoding="utf-8", newline="") for path in files}
+    texts = {path: path.read_bytes().decode() for path in files}
     started = time.process_time()
     parse_only(language, texts)
     bare = time.process_time() - started

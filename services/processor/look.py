@@ -80,17 +80,17 @@ class FirstLook:
                     yield entry, Read(entry.data, found.size_bytes, found.mtime_ns)
                 else:
                     try:
-                        files = files or stack.enter_context(source.reader(self._source(claim.source)))
+                        files = files or stack.enter_context(self._reader(claim.source))
                     except (OSError, KeyError):  # the source itself is gone
                         yield entry, VANISHED
                     else:
                         yield entry, files.read(found)
 
-    def _source(self, name: str) -> Source:
-        """The source of this printable name; raises KeyError when there is none."""
+    def _reader(self, name: str) -> Reader:
+        """Of the source of this printable name. Raises KeyError when there is none, OSError when it is gone."""
         if name not in self._sources:
             self._sources = {found.printable: found for found in source.find(self._ingest)}
-        return self._sources[name]
+        return source.reader(self._sources[name])
 
 
 def permitted(judgement: Judgement, source_licence: str | None, rules: Rules) -> Judgement:

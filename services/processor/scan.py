@@ -12,6 +12,7 @@ from functools import partial
 
 from services.core.db import Database, Transaction
 from services.processor import claims, git, licence_files, options, source, store
+from services.processor.archives import ITSELF
 from services.processor.claims import Entry
 from services.processor.history import History
 from services.processor.options import Options
@@ -20,6 +21,7 @@ from services.processor.reasons import BY_THE_WALK, TRIED_AGAIN
 from services.processor.rules import Rules
 from services.processor.source import Source
 from services.processor.values import Found, Known, Rejection
+from services.processor.walk import Walk
 
 MAX_WAITING = 64  # chunks of a source that wait to be taken; the walk pauses while there are more
 WAIT = 0.05  # seconds between two looks whether others have finished their chunks
@@ -91,7 +93,7 @@ class SourceScan:
         listed (nothing is retired then), DatabaseUnavailableError when stopped while that is away.
         """
         begun = time.monotonic()
-        chosen = options.read(self._source.path) if self._source.kind is not source.Kind.LOOSE else Options()
+        chosen = self._options()
         stamp = source.stamp(self._source, chosen)
         head = git.head(self._source.path) if self._source.kind in source.WITH_HISTORY else None
         was = self._database.run(self._open, stop=self._stop)
@@ -112,6 +114,15 @@ class SourceScan:
             self._finish(head, stamp)
         return self._sum_up(begun)
 
+    def _options(self) -> Options:
+        return options.read(self._source.path) if self._source.kind is not source.Kind.LOOSE else Options()
+
+    def _licence(self, chosen: Options) -> str | None:
+        return licence_files.of_source(self._source, chosen, self._rules.restricts_licences)
+
+    def _walk(self, chosen: Options) -> Walk:
+        return source.walk(self._source, chosen)
+
     def _open(self, transaction: Transaction) -> "Row":
         """The source's row, entered if it is new."""
         name, kind = self._source.printable, self._source.kind.value
@@ -123,7 +134,7 @@ class SourceScan:
 
     def _describe(self, chosen: Options) -> None:
         """Record kind and licence before any file is judged by them."""
-        told = chosen.licence or licence_files.of_source(self._source, chosen, self._rules.restricts_licences)
+        told = chosen.licence or self._licence(chosen)
         described = {"kind": self._source.kind.value, "licence": told, "problem": None}
         self._database.run(
             lambda tx: tx.execute("describe_source", source_id=self._source_id, **described), stop=self._stop
@@ -144,7 +155,7 @@ class SourceScan:
 
     def _changed(self, chosen: Options) -> Iterator[Entry]:
         """A tree beside its rows: yields what is new or changed and notes what is gone."""
-        walk = source.walk(self._source, chosen)
+        walk = self._walk(chosen)
         known = self._known()
         row = next(known, None)
         for found in walk:
@@ -169,16 +180,19 @@ class SourceScan:
     def _members(self, chosen: Options) -> Iterator[Entry]:
         """An archive, whose members come in its own order: yields all and notes what is gone."""
         known = {row.path: row for row in self._known()}
+        read_to_its_end = True
         for found, data in source.stream(self._source, chosen):
             if self._stop():
                 return
             is_known = known.pop(found.path, None) is not None
             if isinstance(data, Rejection):
+                read_to_its_end &= found.path != ITSELF
                 yield Entry(replace(found, refused=data), is_known)
             else:
                 yield Entry(found, is_known, data)
-        for row in known.values():
-            self._note_vanished(row)
+        if read_to_its_end:  # else what did not come may well be there, as in one that is being copied
+            for row in known.values():
+                self._note_vanished(row)
 
     def _known(self) -> Iterator[Known]:
         page: list[Known] = []

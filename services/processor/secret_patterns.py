@@ -150,8 +150,9 @@ _WITH_DIGIT = (
 # form → pattern with the one group that may be a secret; what stands there is judged with the name.
 ASSIGNMENTS = (
     ("escaped", ASSIGNED + r'\\"([^"\\\s]{6,})\\"'),
-    ("double", ASSIGNED + r'"((?:[^"\\\s]|\\[^\s]){6,})"'),
-    ("single", ASSIGNED + r"'((?:[^'\\\s]|\\[^\s]){6,})'"),
+    ("double", ASSIGNED + r'"(?:"")?((?:[^"\\\s]|\\[^\s]){6,})"'),
+    ("single", ASSIGNED + r"'(?:'')?((?:[^'\\\s]|\\[^\s]){6,})'"),
+    ("spaced", r"""[ \t]{1,20}["']([^"'\\\s]{8,})["']"""),
     ("back", ASSIGNED + r"`([^`\\\s]{6,})`"),
     ("element", r">([^\s<>]{6,})</"),
     ("bare", rf"[ \t]{{0,4}}[:=][ \t]{{0,4}}({_WITH_DIGIT}={{0,2}})" + r"""(?:[\s"'`;&|\\<]|$)"""),
@@ -160,7 +161,7 @@ CONTEXTS = (
     ("ipv4", r"\b((?:[0-9]{1,3}\.){3}[0-9]{1,3})\b"),
     ("environment", _AT_START + NAME + r"""=([^\s"'`$<>(){}][^\s"'`<>]{5,})(?:\r?(?m:$)|[ \t]+#)"""),
     ("setting", _AT_START + NAME + r"""(?:[ \t]+[=:][ \t]*|:[ \t]+)([^\s"'`<>]{12,})\r?(?m:$)"""),
-    ("option", r"--[a-z-]{0,24}" + NAME + r"""[ \t]["']?([^\s"'`<>(){}\[\],;|\\]{6,})"""),
+    ("option", r"--[A-Za-z_-]{0,24}" + NAME + r"""[ \t]["']?([^\s"'`<>(){}\[\],;|\\]{6,})"""),
     ("header", r"(?i:bearer|basic|authorization:[ \t]?token)[ \t]{1,4}([0-9A-Za-z_~+/.-]{16,}=*)"),
     ("login", r"""[ \t](?:-u|--user)[ \t]["']?[\w.@-]{1,40}:([^\s"'`<>(){}|\\]{6,})"""),
     ("url", r"""://[^\s:/@"'<>]{0,64}:([^\s/"'<>]{2,})@"""),
@@ -169,7 +170,7 @@ CONTEXTS = (
 NAME_CHARACTERS = _ALNUM + b"_.:-"
 # In these another may stand, when what they hold is judged to be none
 _ENCLOSING = """
-escaped double single back element environment bare setting option header login url
+escaped double single spaced back element environment bare setting option header login url
 """
 ENCLOSING = frozenset(_ENCLOSING.split())
 
@@ -179,7 +180,7 @@ NOT_THE_SECRET = re.compile(
     rb"idempotency|cursor|backward|"
     rb"forward|sync|change|pad|bos|eos|unk|sep|mask|cls|special|stop|start|end|begin|prefix|"
     rb"suffix)[_-]?tokens?$|::\w*$|"
-    rb"(?:izer?|ize[ds]?|ization|s?[_.-]?(?:urls?|uris?|path|file|filename|dir|names?|ids?|types?|fields?|"
+    rb"(?:izers?|ize[ds]?|ization|s?[_.-]?(?:urls?|uris?|path|file|filename|dir|names?|ids?|types?|fields?|"
     rb"header|"
     rb"prefix|suffix|regexp?|pattern|label|hint|errors?|msg|message|help|class|endpoint|length|len|size|"
     rb"expir\w*|ttl|timeout|count|format|func|method|mode|kind|description|text|title|placeholder|input|"
@@ -200,7 +201,7 @@ STAND_INS = re.compile(
     rb"hidden|"
     rb"redacted|placeholder|demo|temp|tmp|data|name|first|second|third|one|two|three|four|five|"
     rb"abc(?:d(?:ef?)?)?|"
-    rb"xyz|lorem|ipsum|qwerty|letmein|oauth|basic|bearer|sha(?:1|256|384|512)|md5|hs256|rs256|base64|utf-?8|"
+    rb"xyz|lorem|ipsum|qwerty|letmein|oauth|basic|bearer|sha(?:1|256|384|512)|md5|hs256|rs256|base64|utf-?8|latin-?1|"
     rb"0?1?23(?:4(?:5(?:6(?:7(?:89?0?)?)?)?)?)?|x{2,}|\*+|0{2,}"
 )
 TEMPLATE = re.compile(

@@ -171,6 +171,8 @@ def _is_public_ipv4(address: str, before: bytes, after: bytes) -> bool:
 
 
 def _is_public_ipv6(address: str, *_: bytes) -> bool:
+    if address.endswith(":"):
+        return False  # `in 2008::` of reStructuredText; a network, if anything
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 import tarfile
 from pathlib import Path
 
@@ -13,16 +14,22 @@ from services.cli.locate import PathError
 from services.core.errors import ConfigurationError
 from tests.integration.processor.conftest import code
 
-ROWS = (  # by content: ids are given in the order in which chunks come
-    "SELECT s.name, s.kind, s.licence, f.path, f.language, f.reason, c.sha256, d.sha256, f.size_bytes, f.mtime_ns"
-    " FROM files f JOIN sources s ON s.id = f.source_id LEFT JOIN contents c ON c.id = f.content_id"
-    " LEFT JOIN contents d ON d.id = f.duplicate_of WHERE f.retired_at IS NULL ORDER BY s.name, f.path",
-    "SELECT c.sha256, c.language, c.text, c.score, c.score_reasons::text, c.licence, c.redactions::text, c.live,"
-    " (SELECT min(o.sha256) FROM contents o WHERE o.cluster_id = c.cluster_id)"
-    " FROM contents c WHERE c.live ORDER BY c.sha256",
-    "SELECT c.sha256, u.ordinal, u.kind, u.name, u.start_byte, u.end_byte, u.start_line, u.end_line"
-    " FROM units u JOIN contents c ON c.id = u.content_id WHERE c.live ORDER BY c.sha256, u.ordinal",
-    "SELECT language, score, contents FROM score_histogram WHERE contents > 0 ORDER BY language, score",
+# By content: ids are given in the order in which chunks come.
+FILES = """
+SELECT s.name, s.kind, s.licence, f.path, f.language, f.reason, c.sha256, d.sha256, f.size_bytes, f.mtime_ns
+FROM files f JOIN sources s ON s.id = f.source_id
+LEFT JOIN contents c ON c.id = f.content_id LEFT JOIN contents d ON d.id = f.duplicate_of
+WHERE f.retired_at IS NULL ORDER BY s.name, f.path"""
+CONTENTS = """
+SELECT c.sha256, c.language, c.text, c.score, c.score_reasons::text, c.licence, c.redactions::text,
+       (SELECT min(o.sha256) FROM contents o WHERE o.cluster_id = c.cluster_id AND o.live) AS cluster
+FROM contents c WHERE c.live ORDER BY c.sha256"""
+UNITS = """
+SELECT c.sha256, u.ordinal, u.kind, u.name, u.start_byte, u.end_byte, u.start_line, u.end_line
+FROM units u JOIN contents c ON c.id = u.content_id WHERE c.live ORDER BY c.sha256, u.ordinal"""
+SCORES = "SELECT language, score, contents FROM score_histogram WHERE contents > 0 ORDER BY language, score"
+EVERYTHING = (
+    "TRUNCATE sources, contents, files, claims, groups, bands, units, score_histogram, cluster_merges CASCADE"
 )
 
 
@@ -136,7 +143,7 @@ def test_the_processors_role_may_take_in(corpus: Path, take_in, settings_of, fil
 
 
 def test_without_ray_the_error_says_what_to_install(monkeypatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigurationError, match=r"pip install \"ray\[data\]=="):
         Cluster("auto")
 
@@ -144,24 +151,24 @@ def test_without_ray_the_error_says_what_to_install(monkeypatch) -> None:
 @pytest.fixture
 def two_nodes():
     """The address of a Ray cluster of two nodes on this machine, a core each."""
-    pytest.importorskip("ray")
+    ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster as Nodes
 
     nodes = Nodes(initialize_head=True, head_node_args={"num_cpus": 1})
     nodes.add_node(num_cpus=1)
     yield nodes.address
-    __import__("ray").shutdown()
+    ray.shutdown()
     nodes.shutdown()
 
 
-def test_a_cluster_of_two_nodes_makes_the_same_rows(corpus: Path, take_in, rows, two_nodes: str) -> None:
-    """Files, contents, units and scores, whoever judged them."""
+def test_a_cluster_of_two_nodes_makes_the_same_rows(
+    corpus: Path, take_in, rows, database, two_nodes: str
+) -> None:
+    """Files, contents, redactions, units and scores, whoever judged them."""
     take_in(corpus)
-    here = [rows(query) for query in ROWS]
-    rows(
-        "TRUNCATE sources, contents, files, claims, groups, bands, units, score_histogram, cluster_merges CASCADE;"
-        "SELECT 1"
-    )
-    assert rows("SELECT count(*) FROM contents") == [(0,)]
+    here = [rows(query) for query in (FILES, CONTENTS, UNITS, SCORES)]
+    with database.transaction() as transaction:
+        transaction._cursor.execute(EVERYTHING)
+    assert rows(FILES) == []
     assert take_in(corpus, ray=two_nodes)["complete"]
-    assert [rows(query) for query in ROWS] == here
+    assert [rows(query) for query in (FILES, CONTENTS, UNITS, SCORES)] == here

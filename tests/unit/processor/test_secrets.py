@@ -77,6 +77,7 @@ HARMLESS = [
     "y = weights@self.shape",
     "10.0.0.1 127.0.0.1 0.0.0.0 192.168.1.7 255.255.255.0 203.0.113.9 8.8.8.8",
     "version 4.18.0.2, ==1.2.3.4, Chrome/91.0.4472.124, oid 2.5.29.17",
+    "published in 2008::",
     "12:30:45 aa:bb:cc:dd:ee:ff std::vector::iterator",
     "AKIAXXXXXXXXXXXXXXXX ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
 ]

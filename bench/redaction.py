@@ -1,6 +1,6 @@
 """Redaction on real files: recall of planted secrets, what it takes for one in real code, and its speed.
 
-    .venv/bin/python bench/secrets.py [--show] [PATH …]
+    .venv/bin/python bench/redaction.py [--show] [PATH …]
 
 PATHs are files or folders; without any, the standard library and the installed packages. A thousand
 secrets (fixed seed), made from the formats their issuers publish, are planted one by one into these files
