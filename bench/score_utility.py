@@ -98,7 +98,9 @@ def prepare(target: Path, paths: list[Path]) -> None:
     by_language: Counter[str] = Counter()
     for (language, _), size in sizes.items():
         by_language[language] += size
-    print(f"{rows} files, {target.stat().st_size / 1e6:.1f} MB packed; bytes: {dict(by_language.most_common())}")
+    print(
+        f"{rows} files, {target.stat().st_size / 1e6:.1f} MB packed; bytes: {dict(by_language.most_common())}"
+    )
 
 
 def figures_of(figures: Any) -> dict[str, float]:
@@ -127,7 +129,7 @@ def read(corpus: Path, tokenizer: Any) -> list[File]:
 
 
 def split(files: list[File], salt: str) -> tuple[list[File], list[File]]:
-    """Files to train on and held-out files, of different packages; languages with few packages are left out."""
+    """Files to train on and held-out files, of different packages; small languages are left out."""
     train, held_out = [], []
     languages = sorted({file.language for file in files})
     for language in languages:
@@ -170,7 +172,7 @@ def budget_of(files: list[File], share: float) -> dict[str, int]:
 
 
 def sequences(files: list[File], budget: dict[str, int], seed: int, end: int) -> list[list[int]]:
-    """Files of one third packed into sequences of CONTEXT tokens, each language to its budget, in random order."""
+    """Files packed into sequences of CONTEXT tokens, each language to its budget, in random order."""
     order = random.Random(seed)
     shuffled = order.sample(files, len(files))
     used: Counter[str] = Counter()
@@ -252,8 +254,7 @@ def window(tokens: list[int]) -> list[int]:
 
 def arms(files: list[File], by_figure: bool) -> Iterator[tuple[str, list[File]]]:
     """What to train on, by name."""
-    for name, part in thirds(files, lambda file: file.score).items():
-        yield name, part
+    yield from thirds(files, lambda file: file.score).items()
     yield "random", files
     if by_figure:
         for figure in sorted(files[0].figures):
@@ -289,7 +290,10 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             loss = train(model, sequences(part, figure_budget if of_figure else budget, seed, end))
             found[name].append(bits_per_byte(model, held_out, end))
             seconds = time.monotonic() - started
-            print(f"seed {seed} {name:<14} loss {loss:.3f} {_shown(found[name][-1])} {seconds:.0f} s", flush=True)
+            print(
+                f"seed {seed} {name:<14} loss {loss:.3f} {_shown(found[name][-1])} {seconds:.0f} s",
+                flush=True,
+            )
     return verdict(base, found, budget)
 
 
@@ -297,7 +301,9 @@ def _shown(bits: dict[str, float]) -> str:
     return "  ".join(f"{name} {value:.4f}" for name, value in bits.items())
 
 
-def verdict(base: dict[str, float], found: dict[str, list[dict[str, float]]], budget: dict[str, int]) -> dict[str, Any]:
+def verdict(
+    base: dict[str, float], found: dict[str, list[dict[str, float]]], budget: dict[str, int]
+) -> dict[str, Any]:
     """Mean and spread over the seeds of each arm, and whether the thirds are ordered."""
     mean = {name: statistics.mean(bits["all"] for bits in runs) for name, runs in found.items()}
     spread = {
@@ -331,7 +337,9 @@ def verdict(base: dict[str, float], found: dict[str, list[dict[str, float]]], bu
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--prepare", type=Path, metavar="OUT.jsonl.gz")
     parser.add_argument("--corpus", type=Path)
     parser.add_argument("--model", type=Path)

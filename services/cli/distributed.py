@@ -5,6 +5,7 @@ database. What comes back goes through the processor's own pipeline, which asks 
 the answers ready. A host that is lost, or a run broken off, leaves its chunks waiting.
 """
 
+import socket
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,12 +14,13 @@ from typing import Any
 
 import msgspec
 
+from services.cli.remote import Root, look_in
 from services.core.db import Database
 from services.core.errors import ConfigurationError, RatchetError
 from services.core.settings import PROJECT
 from services.processor import claims
 from services.processor.claims import Claim
-from services.processor.look import FirstLook, Looked
+from services.processor.look import Looked
 from services.processor.pipeline import Pipeline
 from services.processor.progress import Progress
 from services.processor.rules import Rules
@@ -26,6 +28,7 @@ from services.processor.values import Draft, Parsed
 
 VERSION = "2.60.0"  # requirements/ray.in
 WINDOW_BYTES = 256_000_000  # of chunks on their way at once; names for a million files, or archives' members
+PATIENCE = 10.0  # seconds a cluster has to answer
 MOST_WAITING = 2_048  # chunks of a source: large windows, since each starts its workers anew
 
 
@@ -43,13 +46,13 @@ _decode = msgspec.msgpack.Decoder(Answer).decode
 class ChunkJudge:
     """On a host of the cluster: what Ray Data maps over the chunks. Has a judge process of its own."""
 
-    def __init__(self, ingest: str, rules: Rules, benchmarks: dict[str, bytes]) -> None:
+    def __init__(self, root: Root, rules: Rules, benchmarks: dict[str, bytes]) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="ratchet-benchmarks-")
         for name, data in benchmarks.items():
             path = Path(self._folder.name) / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        self._look = FirstLook(Path(ingest), replace(rules, benchmarks=Path(self._folder.name)))
+        self._look = look_in(root, replace(rules, benchmarks=Path(self._folder.name)))
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         claim = claims.unpack(**row)
@@ -104,10 +107,11 @@ class Cluster:
             ) from exc
         self._ray = ray
         try:
+            _knock(address)
             if not ray.is_initialized():
                 code = {"py_modules": [str(PROJECT / "services")]}  # the hosts judge by this very code
                 ray.init(address=address, runtime_env=code, log_to_driver=False, logging_level="WARNING")
-        except (ConnectionError, ValueError, RuntimeError) as exc:
+        except (OSError, ValueError, RuntimeError) as exc:
             raise ConfigurationError(f"--ray {address}: no cluster can be used there: {exc}") from exc
         ray.data.DataContext.get_current().enable_progress_bars = False
 
@@ -116,7 +120,7 @@ class Cluster:
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def work_off(
-        self, database: Database, ingest: Path, rules: Rules, progress: Progress, stop: Callable[[], bool]
+        self, database: Database, root: Root, rules: Rules, progress: Progress, stop: Callable[[], bool]
     ) -> bool:
         """Judge what waits there and store it here; false when nothing waits. Raises RatchetError."""
         with database.transaction() as transaction:
@@ -127,9 +131,9 @@ class Cluster:
         if not rows:
             return False
         answered = Answered()
-        pipeline = Pipeline(database, ingest, rules, looker=answered)
+        pipeline = Pipeline(database, Path(), rules, looker=answered)
         try:
-            for answer in self._judged(rows, ingest, rules):
+            for answer in self._judged(rows, root, rules):
                 answered.expect(_decode(answer["answer"]))
                 if (outcome := pipeline.take_one(int(answer["claim_id"]))) is not None:
                     progress.note(outcome)
@@ -141,16 +145,23 @@ class Cluster:
             ) from exc
         return True
 
-    def _judged(self, rows: list[dict[str, Any]], ingest: Path, rules: Rules) -> Any:
+    def _judged(self, rows: list[dict[str, Any]], root: Root, rules: Rules) -> Any:
         chunks = self._ray.data.from_items(rows, override_num_blocks=len(rows))
         judges = min(self.cores, len(rows))
         looked = chunks.map(
             ChunkJudge,
-            fn_constructor_args=(str(ingest), rules, _benchmarks(rules)),
+            fn_constructor_args=(root, rules, _benchmarks(rules)),
             compute=self._ray.data.ActorPoolStrategy(size=judges),
             num_cpus=1,
         )
         return looked.iter_rows()
+
+
+def _knock(address: str) -> None:
+    """Raises OSError when nobody listens at HOST:PORT: Ray itself would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host, int(port)), PATIENCE).close()
 
 
 def _benchmarks(rules: Rules) -> dict[str, bytes]:

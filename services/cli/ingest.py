@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from services.cli import connection
@@ -13,6 +14,7 @@ from services.cli.distributed import MOST_WAITING, Cluster
 from services.cli.environment import Environment
 from services.cli.inert import inert
 from services.cli.locate import PathError
+from services.cli.remote import Folder, FolderScan, Root, is_url, look_in
 from services.core import log
 from services.core.db import Database
 from services.core.errors import ConfigurationError, DatabaseUnavailableError
@@ -43,7 +45,7 @@ class Done:
 
 
 def run(
-    environment: Environment, paths: Sequence[Path], *, workers: int, ray: str | None, as_json: bool
+    environment: Environment, paths: Sequence[str], *, workers: int, ray: str | None, as_json: bool
 ) -> bool:
     """Take the sources in, here or on the Ray cluster there, and print the tally; whether all went well.
 
@@ -72,24 +74,21 @@ def run(
     return bool(told["complete"])
 
 
-def gather(paths: Sequence[Path]) -> dict[Path, list[Source]]:
-    """The sources of each path, by the folder they lie in.
+def gather(paths: Sequence[str]) -> dict[Root, list[Source]]:
+    """The sources of each path or URL, by the folder they lie in.
 
     A repository or an archive is a source, any other folder one of sources. Raises PathError for a path
     that is neither, and when two sources have one name.
     """
-    roots: dict[Path, list[Source]] = {}
-    for path in (path.resolve() for path in paths):
+    roots: dict[Root, list[Source]] = {}
+    for path in paths:
         try:
-            single = path.is_file() or git.is_repository(path / ".git") or git.is_repository(path)
-            found = source.find(path.parent if single else path)
+            root, found = _in_folder(Folder(path)) if is_url(path) else _on_disk(Path(path).resolve())
         except OSError as exc:
-            raise PathError(f"{path} cannot be listed ({exc.strerror})") from exc
-        if single:
-            found = [each for each in found if each.path == path and each.kind is not source.Kind.LOOSE]
+            raise PathError(f"{path} cannot be listed ({exc.strerror or exc})") from exc
         if not found:
             raise PathError(f"{path} is no repository, no archive ({_suffixes()}) and no folder of sources")
-        roots.setdefault(path.parent if single else path, []).extend(found)
+        roots.setdefault(root, []).extend(found)
     names = Counter(each.printable for found in roots.values() for each in found)
     twice = [name for name, times in names.items() if times > 1]
     if twice:
@@ -97,11 +96,22 @@ def gather(paths: Sequence[Path]) -> dict[Path, list[Source]]:
     return roots
 
 
+def _in_folder(folder: Folder) -> tuple[Root, list[Source]]:
+    return folder, folder.sources()
+
+
+def _on_disk(path: Path) -> tuple[Root, list[Source]]:
+    if not (path.is_file() or git.is_repository(path / ".git") or git.is_repository(path)):
+        return path, source.find(path)
+    beside = source.find(path.parent)
+    return path.parent, [each for each in beside if each.path == path and each.kind is not source.Kind.LOOSE]
+
+
 def _suffixes() -> str:
     return ", ".join((*archives.ZIPS, *list(archives.TARS)[:2], "…"))
 
 
-def refuse_beside_daemon(database: Database, roots: dict[Path, list[Source]], ingest: Path) -> None:
+def refuse_beside_daemon(database: Database, roots: dict[Root, list[Source]], ingest: Path) -> None:
     """A processor takes what is not in its ingest folder for gone, and would retire it at once."""
     if set(roots) <= {ingest.resolve()}:
         return
@@ -126,12 +136,12 @@ class Ingestion:
         self._progress = Progress()
         self._show = shown(self._progress)
 
-    def take_in(self, root: Path, found: Sequence[Source], workers: int) -> list[Done]:
+    def take_in(self, root: Root, found: Sequence[Source], workers: int) -> list[Done]:
         """Every source of a folder."""
         done = {each.printable: Done(each.printable) for each in found}
         ending = False
         staff = crew.Crew(
-            lambda: Pipeline(self._database, root, self._rules),
+            lambda: Pipeline(self._database, Path(), self._rules, looker=look_in(root, self._rules)),
             workers,
             self._progress,
             lambda: ending or self._stop(),
@@ -139,7 +149,7 @@ class Ingestion:
         staff.start()
         try:
             for _ in range(MOST_PASSES):
-                tallies = [self._scan(each, done[each.printable]) for each in found]
+                tallies = [self._scan(root, each, done[each.printable]) for each in found]
                 if not any(tally is not None and tally.again for tally in tallies):
                     break
         finally:
@@ -147,12 +157,14 @@ class Ingestion:
             staff.join()
         return list(done.values())
 
-    def take_in_by(self, cluster: Cluster, root: Path, found: Sequence[Source]) -> list[Done]:
+    def take_in_by(self, cluster: Cluster, root: Root, found: Sequence[Source]) -> list[Done]:
         """The same, judged by a Ray cluster: many sources are walked at once, to fill its windows."""
         done = {each.printable: Done(each.printable) for each in found}
         for _ in range(MOST_PASSES):
             with ThreadPoolExecutor(SCANS, "walk") as walks:
-                scans = [walks.submit(self._scan, each, done[each.printable], MOST_WAITING) for each in found]
+                scans = [
+                    walks.submit(self._scan, root, each, done[each.printable], MOST_WAITING) for each in found
+                ]
                 try:
                     while not all(scan.done() for scan in scans) and not self._stop():
                         self._await_window()
@@ -173,13 +185,14 @@ class Ingestion:
             seen = self._progress.queued
             time.sleep(SETTLED)
 
-    def _scan(self, found: Source, done: Done, most_waiting: int = MAX_WAITING) -> Tally | None:
+    def _scan(self, root: Root, found: Source, done: Done, most_waiting: int = MAX_WAITING) -> Tally | None:
         with self._database.exclusive(f"source:{found.printable}") as held:
             if not held:
                 done.problem = "another processor is at it"
                 return None
             self._progress.begin(found.printable)
-            scan = SourceScan(
+            make = partial(FolderScan, root) if isinstance(root, Folder) else SourceScan
+            scan = make(
                 self._database,
                 found,
                 self._rules,

@@ -8,8 +8,8 @@ from services.core.errors import RatchetError
 from services.processor import licence_files, options, source
 from services.processor.judge import judge_path
 from services.processor.judging import Judge
-from services.processor.options import Options
 from services.processor.look import permitted
+from services.processor.options import Options
 from services.processor.reading import DIRECTORY_FLAGS, read_file
 from services.processor.rules import Rules
 from services.processor.source import Kind, Source

@@ -1,7 +1,6 @@
 """The `ratchet` command. Every command imports what it needs when it runs: `--help` stays instant."""
 
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -109,7 +108,8 @@ def add(
 @app.command()
 def ingest(
     paths: Annotated[
-        list[Path], typer.Argument(help="Repositories, archives, or folders of them as the ingest folder is.")
+        list[str],
+        typer.Argument(metavar="PATH...", help="Repositories, archives, or folders of them; s3://… too."),
     ],
     workers: Annotated[
         int, typer.Option("--workers", min=0, max=16, help="Files judged at once; 0: one a core.")

@@ -5,7 +5,7 @@ are passed over, options files too: put those on a disk.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -56,14 +56,17 @@ class Folder:
             raise ConfigurationError(f"{self.url} cannot be read here: {exc}") from exc
         return file_system, str(path).rstrip("/")
 
-    def sources(self) -> list[Source]:
-        """The folders in it, as sources. Raises ConfigurationError when it cannot be listed."""
+    def entries(self) -> list[dict[str, Any]]:
+        """What lies in it. Raises OSError when that cannot be told."""
         file_system, path = self.open()
         try:
-            entries = file_system.ls(path, detail=True, refresh=True)
+            return list(file_system.ls(path, detail=True, refresh=True))
         except Exception as exc:  # each file system has errors of its own
-            raise ConfigurationError(f"{self.url} cannot be listed: {type(exc).__name__}: {exc}") from exc
-        names = sorted(_name(entry) for entry in entries if entry["type"] == "directory")
+            raise OSError(0, f"{type(exc).__name__}: {exc}", self.url) from exc
+
+    def sources(self) -> list[Source]:
+        """The folders in it. Raises OSError as `entries` does."""
+        names = sorted(_name(entry) for entry in self.entries() if entry["type"] == "directory")
         return [
             Source(name, Kind.DIRECTORY, Path(name))
             for name in names
@@ -78,22 +81,19 @@ class FolderWalk:
     """A walk over a folder behind a URL: see walk.Walk."""
 
     def __init__(self, folder: Folder) -> None:
+        self._folder = folder
         self._files, self._root = folder.open()
         self._patterns_left = ignore.MAX_PATTERNS_OF_SOURCE
         self.directories: list[str] = []
         self.unlisted: list[str] = []
 
     def __iter__(self) -> Iterator[Found]:
-        try:
-            entries = self._files.ls(self._root, detail=True)
-        except Exception as exc:
-            raise OSError(0, f"cannot be listed: {exc}", self._root) from exc
-        yield from self._entries("", 0, None, entries)
+        yield from self._entries("", 0, None, self._folder.entries())
 
     def _entries(
-        self, path: str, depth: int, scope: Scope | None, entries: list[Mapping[str, Any]]
+        self, path: str, depth: int, scope: Scope | None, entries: Sequence[Mapping[str, Any]]
     ) -> Iterator[Found]:
-        named = {_name(entry): entry for entry in entries if entry["name"].rstrip("/") != self._root + path}
+        named = {_name(entry): entry for entry in entries if not _is_itself(entry, f"{self._root}/{path}")}
         scope = self._scope(path, scope, named)
         keys = {
             fitting(path + printable(name) + "/" * (entry["type"] == "directory")): (name, entry)
@@ -176,29 +176,25 @@ class FolderReader:
 class FolderScan(SourceScan):
     """A scan of a source that lies in such a folder."""
 
-    folder: Folder  # that holds the source
+    def __init__(self, folder: Folder, *told: Any, **options: Any) -> None:
+        super().__init__(*told, **options)
+        self._own = folder.below(self._source.name)
 
     def _options(self) -> Options:
         return Options()
 
     def _walk(self, chosen: Options) -> Walk:  # noqa: ARG002 (there are none)
-        return FolderWalk(self._own())
+        return FolderWalk(self._own)
 
     def _licence(self, chosen: Options) -> str | None:  # noqa: ARG002
-        file_system, root = self._own().open()
-        names = sorted(_name(entry) for entry in file_system.ls(root, detail=True) if entry["type"] == "file")
-        known = set()
-        with FolderReader(self._own()) as files:
-            for name in [each for each in names if licence_files.is_at_top(each, depth=0)][
-                : licence_files.MOST
-            ]:
-                read = files.read(Found(name, 0, 0))
-                if isinstance(read, Read):
-                    known.add(licence.of_text(read.data.decode("utf-8", "replace")))
+        names = sorted(_name(entry) for entry in self._own.entries() if entry["type"] == "file")
+        texts = [name for name in names if licence_files.is_at_top(name, depth=0)][: licence_files.MOST]
+        with FolderReader(self._own) as files:
+            reads = [files.read(Found(name, 0, 0)) for name in texts]
+        known = {
+            licence.of_text(read.data.decode("utf-8", "replace")) for read in reads if isinstance(read, Read)
+        }
         return " OR ".join(sorted(name for name in known if name is not None)) or None
-
-    def _own(self) -> Folder:
-        return self.folder.below(self._source.name)
 
 
 class FolderLook(FirstLook):
@@ -212,8 +208,20 @@ class FolderLook(FirstLook):
         return FolderReader(self._folder.below(name))
 
 
+Root = Path | Folder  # where sources lie
+
+
+def look_in(root: Root, rules: Rules) -> FirstLook:
+    return FolderLook(root, rules) if isinstance(root, Folder) else FirstLook(root, rules)
+
+
 def _name(entry: Mapping[str, Any]) -> str:
     return str(entry["name"]).rstrip("/").rpartition("/")[2]
+
+
+def _is_itself(entry: Mapping[str, Any], folder: str) -> bool:
+    """Object stores may list a folder's own marker among what is in it."""
+    return str(entry["name"]).strip("/") == folder.strip("/")
 
 
 def _state(entry: Mapping[str, Any]) -> int:

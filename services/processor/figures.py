@@ -7,10 +7,8 @@ second look (units) parses; these figures decide whether a file is worth it.
 
 from collections import Counter
 
-import numpy as np
-from numpy.typing import NDArray
-
-from services.processor import comments, encoded, markup, patterns
+from services.processor import comments, patterns
+from services.processor.characters import Characters
 from services.processor.languages import INDENT_COLUMNS, LINE_COMMENT, TWO_COLUMNS
 from services.processor.once import once
 
@@ -19,101 +17,16 @@ MEASURED_STRINGS = 12_000  # characters of code searched for string literals
 MEASURED_NAMES = 2_000  # characters of code searched for identifiers
 MEASURED_WORDS = 2_000  # characters of code whose words are counted
 DEEP_LEVELS = 4
-WIDE = 100  # characters; PEP 8 and its like say 72 to 100
 FEW_WORDS = 50  # below that every sequence is a large part
 DISTINCT_WORDS = 0.4  # of all
+SHORT_NAMES = {"go": (1,)}  # characters; up to three elsewhere: Effective Go asks for short names
 RARE_PAIR = 0.08  # of all characters: then no four words make up 0.16, nor three 0.18
 DIGITS = b"0123456789"
 NAME_BYTES = bytes(byte if chr(byte).isalpha() or byte in b"_" else 0x20 for byte in range(128)) + b"x" * 128
 
 
-class Figures:
+class Figures(Characters):
     """Shares are of 0 to 1; lines of code are those neither blank nor comment, without their indentation."""
-
-    def __init__(self, language: str, text: str, data: bytes, lines: list[str]) -> None:
-        self.language = language
-        self.text = text
-        self.data = data
-        self.lines = lines
-        self._bytes = np.frombuffer(data, np.uint8)
-
-    # Characters and lines of the whole text
-
-    @once
-    def characters(self) -> int:
-        return len(self.text)
-
-    @once
-    def line_count(self) -> int:
-        return len(self.lines)
-
-    @once
-    def _lengths(self) -> NDArray[np.int64]:  # (lines,) characters
-        if self.text.isascii() and b"\r" not in self.data:
-            ends = np.concatenate(([-1], np.flatnonzero(self._bytes == 0x0A), [len(self.data)]))
-            return ends[1:] - ends[:-1] - 1
-        return np.fromiter(map(len, self.lines), np.int64, len(self.lines))
-
-    @once
-    def longest_line(self) -> int:
-        return int(self._lengths.max(initial=0))
-
-    @once
-    def mean_line(self) -> float:
-        return len(self.text) / max(len(self.lines), 1)
-
-    @once
-    def wide_lines(self) -> float:
-        return int(np.count_nonzero(self._lengths > WIDE)) / max(len(self.lines), 1)
-
-    @once
-    def visible(self) -> int:
-        """Bytes that are neither blanks nor control characters."""
-        return int(np.count_nonzero(self._bytes > 0x20))
-
-    @once
-    def blanks(self) -> float:
-        return 1 - self.visible / max(len(self.data), 1)
-
-    @once
-    def letters(self) -> float:
-        """Of all bytes; beyond ASCII all count as letters."""
-        folded = self._bytes | 0x20
-        count = np.count_nonzero(folded - np.uint8(0x61) < 26) + np.count_nonzero(self._bytes > 0x7F)
-        return int(count) / max(len(self.data), 1)
-
-    @once
-    def wording(self) -> float:
-        """Letters among the visible bytes."""
-        return self.letters * len(self.data) / max(self.visible, 1)
-
-    @once
-    def digits(self) -> float:
-        """Of the visible bytes."""
-        return int(np.count_nonzero(self._bytes - np.uint8(0x30) < 10)) / max(self.visible, 1)
-
-    # Encoded data and markup
-
-    @once
-    def encoded_runs(self) -> tuple[int, int]:
-        return encoded.runs(self.data, self._bytes)
-
-    @once
-    def longest_encoded(self) -> int:
-        return self.encoded_runs[0]
-
-    @once
-    def encoded_share(self) -> float:
-        return self.encoded_runs[1] / max(len(self.data), 1)
-
-    @once
-    def visible_markup(self) -> int:
-        """Bytes that a browser would show."""
-        return markup.visible_bytes(self.data)
-
-    @once
-    def visible_markup_share(self) -> float:
-        return self.visible_markup / max(len(self.data), 1)
 
     # Comments and code, of the beginning
 
@@ -308,10 +221,11 @@ class Figures:
 
     @once
     def names(self) -> float:
-        """Identifiers of at least four characters among the distinct ones."""
+        """Identifiers that are not short among the distinct ones."""
         names = set(self.code[:MEASURED_NAMES].encode().translate(NAME_BYTES, DIGITS).split())
         lengths = [*map(len, names)]
-        return 1 - sum(map(lengths.count, (1, 2, 3))) / len(lengths) if lengths else 0.0
+        short = SHORT_NAMES.get(self.language, (1, 2, 3))
+        return 1 - sum(map(lengths.count, short)) / len(lengths) if lengths else 0.0
 
 
 def _top(words: list[str], n: int, total: int) -> float:

@@ -87,7 +87,7 @@ class FirstLook:
                         yield entry, files.read(found)
 
     def _reader(self, name: str) -> Reader:
-        """Of the source of this printable name. Raises KeyError when there is none, OSError when it is gone."""
+        """Of the source of this name. Raises KeyError when there is none, OSError when it is gone."""
         if name not in self._sources:
             self._sources = {found.printable: found for found in source.find(self._ingest)}
         return source.reader(self._sources[name])

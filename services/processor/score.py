@@ -5,7 +5,9 @@ better that figure is, from nought at one end of a ramp to its maximum at the ot
 the score is monotone in each of them. Languages without functions (markup, data, build files) get
 no points for structure, substance, naming and checks, and so stay well below a threshold of 70.
 
-A change of anything here raises SCORER_VERSION, and stored texts are scored again at the next scan.
+The weights follow what a 135M model learned from upper and lower thirds by each figure
+(`bench/score_utility.py --by-figure`, docs/reference/score.md). A change of anything here raises
+SCORER_VERSION, and stored texts are scored again at the next scan.
 """
 
 from dataclasses import dataclass
@@ -32,14 +34,17 @@ class Ramp:
 
 RAMPS: dict[str, Ramp] = {
     "structure": Ramp("definitions", 20, 0.01, 0.12, CODE),  # functions and types a line of code
-    "documentation": Ramp("documented", 15, 0.0, 0.35),  # comment and docstring lines among all lines
+    "documentation": Ramp("documented", 10, 0.0, 0.35),  # comment and docstring lines among all lines
     "uniqueness": Ramp("unique", 15, 0.55, 1.0),  # distinct lines of code among all
-    "naming": Ramp("names", 10, 0.60, 0.90, CODE),  # distinct identifiers of at least four characters
+    "naming": Ramp("names", 10, 0.60, 0.90, CODE),  # distinct identifiers that are not short
     "wording": Ramp("wording", 10, 0.68, 0.86),  # letters, not digits and signs, in what is visible
     "flatness": Ramp("deep", 10, 0.15, 0.0),  # lines nested deeper than four levels
-    "substance": Ramp("body", 5, 3.0, 8.0, CODE),  # lines of code a definition: signatures alone teach nothing
+    "substance": Ramp(
+        "body", 5, 3.0, 8.0, CODE
+    ),  # lines of code a definition: signatures alone teach nothing
     "line_length": Ramp("wide_lines", 5, 0.06, 0.0),  # lines beyond 100 characters
     "finished": Ramp("unfinished", 5, 0.03, 0.0),  # TODO marks and commented-out code a line
+    "size": Ramp("written", 5, 5.0, 50.0),  # lines of code: enough to show a whole
     "checks": Ramp("checks", 5, 0.0, 0.05, CODE),  # assertions, raised errors a line of code: tests above all
 }
 

@@ -42,10 +42,8 @@ SELECT t.name, t.recipe, t.lease_holder, t.lease_expires_at,
        champion.promoted_at, champion.reason AS promotion_reason,
        totals.promoted, totals.refused, totals.failed, totals.last_closed_at,
        totals.samples, totals.tokens, totals.seconds,
-       (SELECT count(*) FROM contents c
-        WHERE c.score >= %(quality_threshold)s
-          AND NOT EXISTS (SELECT FROM round_contents rc JOIN rounds r ON r.id = rc.round_id
-                          WHERE rc.content_id = c.id AND r.track = t.name)) AS new_contents,
+       (SELECT count(*) FROM backlog b
+        WHERE b.track = t.name AND b.is_new AND b.score >= %(quality_threshold)s) AS new_contents,
        (SELECT count(*) FROM trained WHERE track = t.name) AS trained_contents,
        (SELECT max(content_id) FROM trained WHERE track = t.name) AS last_trained_id
 FROM tracks t

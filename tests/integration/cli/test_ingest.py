@@ -59,8 +59,8 @@ def corpus(tmp_path: Path) -> Path:
 def take_in(settings, capsys):
     """`take_in(path)`: the JSON it prints."""
 
-    def run(*paths: Path, ray: str | None = None, environment=settings) -> dict:
-        command.run(environment, paths, workers=2, ray=ray, as_json=True)
+    def run(*paths: Path | str, ray: str | None = None, environment=settings) -> dict:
+        command.run(environment, [str(path) for path in paths], workers=2, ray=ray, as_json=True)
         return json.loads(capsys.readouterr().out)
 
     return run
@@ -149,6 +149,37 @@ def test_without_ray_the_error_says_what_to_install(monkeypatch) -> None:
 
 
 @pytest.fixture
+def emptied(database):
+    """`emptied()`: as if nothing had ever come in."""
+
+    def empty() -> None:
+        with database.transaction() as transaction:
+            transaction._cursor.execute(EVERYTHING)
+
+    return empty
+
+
+def test_a_folder_behind_a_url_makes_the_same_rows(corpus: Path, take_in, rows, emptied) -> None:
+    """But for the times of files, which its file system tells in its own way; archives stay out."""
+    (corpus / "orchard" / ".gitignore").write_text("pears.py\nbuild/\n")
+    (corpus / "orchard" / "build").mkdir()
+    (corpus / "orchard" / "LICENSE").write_text(
+        "MIT License\n\nPermission is hereby granted, free of charge, to"
+    )
+    (corpus / "basket.tar.gz").unlink()
+    (corpus / "loose.py").unlink()
+    pytest.importorskip("fsspec")
+    take_in(corpus)
+    here = [rows(query) for query in (FILES, CONTENTS, UNITS, SCORES)]
+    emptied()
+    assert take_in(f"file://{corpus}")["complete"]
+    there = [rows(query) for query in (FILES, CONTENTS, UNITS, SCORES)]
+    assert [row[:-1] for row in there[0]] == [row[:-1] for row in here[0]]
+    assert there[1:] == here[1:]
+    assert take_in(f"file://{corpus}")["stored"] == 0
+
+
+@pytest.fixture
 def two_nodes():
     """The address of a Ray cluster of two nodes on this machine, a core each."""
     ray = pytest.importorskip("ray")
@@ -162,13 +193,21 @@ def two_nodes():
 
 
 def test_a_cluster_of_two_nodes_makes_the_same_rows(
-    corpus: Path, take_in, rows, database, two_nodes: str
+    corpus: Path, take_in, rows, emptied, two_nodes: str
 ) -> None:
-    """Files, contents, redactions, units and scores, whoever judged them."""
+    """Files, contents, redactions, units and scores, whoever judged them; by path and by URL."""
     take_in(corpus)
     here = [rows(query) for query in (FILES, CONTENTS, UNITS, SCORES)]
-    with database.transaction() as transaction:
-        transaction._cursor.execute(EVERYTHING)
+    emptied()
     assert rows(FILES) == []
     assert take_in(corpus, ray=two_nodes)["complete"]
     assert [rows(query) for query in (FILES, CONTENTS, UNITS, SCORES)] == here
+    take_in(f"file://{corpus}", ray=two_nodes)
+    again = [rows(query) for query in (CONTENTS, UNITS, SCORES)]
+    assert again == here[1:]
+
+
+def test_an_address_without_a_cluster_is_an_error() -> None:
+    pytest.importorskip("ray")
+    with pytest.raises(ConfigurationError, match=r"127\.0\.0\.1:1"):
+        Cluster("127.0.0.1:1")

@@ -36,6 +36,8 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         "rejections": READ,
         "units": READ,
         "cluster_merges": READ,
+        "backlog": READ,
+        "trained_clusters": READ,
         "tracks": WRITE,
         "rounds": WRITE,
         "adapters": WRITE,
@@ -50,7 +52,7 @@ ALLOWED: dict[str, dict[str, set[str]]] = {
         [
             "schema_migrations", "sources", "files", "rejections", "tracks", "rounds", "round_contents",
             "held_out_clusters", "trained", "evaluations", "adapters", "promotions", "progress", "heartbeats",
-            "units", "claims", "groups", "cluster_merges", "score_histogram",
+            "units", "claims", "groups", "cluster_merges", "score_histogram", "backlog", "trained_clusters",
         ],
         READ,
     ),

@@ -96,8 +96,9 @@ def _ingest(transaction: Transaction, contents: int) -> list[int]:
         ids.append(
             _write(
                 transaction,
-                "INSERT INTO contents (sha256, cluster_id, language, text, bytes, lines, score,"
-                " score_reasons, scorer_version) VALUES (%s, %s, %s, %s, %s, 40, %s, '{}', 1) RETURNING id",
+                "INSERT INTO contents (sha256, cluster_id, language, text, bytes, lines, characters, live,"
+                " score, score_reasons, scorer_version)"
+                " VALUES (%s, %s, %s, %s, %s, 40, 11, true, %s, '{}', 1) RETURNING id",
                 digest,
                 number + 1,
                 LANGUAGES[number % len(LANGUAGES)],

@@ -89,7 +89,8 @@ def refused(path: str, text: str = "text") -> bool:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "#!", "#!\n", "#!/usr/bin/env\n", "#! -x", "#!/opt/unheard-of\n", "#!/usr/bin/env A=b", "plain"]
+    "text",
+    ["", "#!", "#!\n", "#!/usr/bin/env\n", "#! -x", "#!/opt/unheard-of\n", "#!/usr/bin/env A=b", "plain"],
 )
 def test_no_shebang_no_language(text: str) -> None:
     """Anything else is of unknown language."""
@@ -156,7 +157,9 @@ def test_ambiguous_and_unknown(path: str, text: str) -> None:
     assert refused(path, text)
 
 
-@pytest.mark.parametrize("text", ["#include " * 3000, " \t" * 10_000, "[" * 20_000, "template " * 2500, "@" * 20_000])
+@pytest.mark.parametrize(
+    "text", ["#include " * 3000, " \t" * 10_000, "[" * 20_000, "template " * 2500, "@" * 20_000]
+)
 def test_sniffing_is_linear(text: str) -> None:
     """Headers made for regular expressions take no longer than others."""
     start = time.process_time()

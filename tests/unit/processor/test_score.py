@@ -104,7 +104,11 @@ def test_comments_of_other_languages(language: str, flat: str, code: str) -> Non
 @settings(max_examples=200, deadline=None)
 @given(
     st.sampled_from(["python", "c", "html", "ruby", "sql"]),
-    st.lists(st.sampled_from(['"""', "'''", "/*", "*/", "<!--", "-->", "//", "#", "\n", "x", "r", " = 1", "=begin"])),
+    st.lists(
+        st.sampled_from(
+            ['"""', "'''", "/*", "*/", "<!--", "-->", "//", "#", "\n", "x", "r", " = 1", "=begin"]
+        )
+    ),
 )
 def test_nothing_is_lost_between_comments_and_code(language: str, words: list[str]) -> None:
     """Every character is either of a comment or of code."""
