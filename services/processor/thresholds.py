@@ -52,12 +52,6 @@ LIMITS = (
     Limit(Reason.TOO_SHORT, "characters", ALL, "OpenCoder; the seed's shortest sample", least=50),
     Limit(Reason.TOO_MANY_LINES, "line_count", ALL - TABULAR, "StarCoder2, OpenCoder", most=100_000),
     Limit(Reason.TOO_MANY_LINES, "line_count", TABULAR, "StarCoder2; OpenCoder 1,000", most=512),
-    # Lines
-    Limit(Reason.LONG_LINE, "longest_line", ALL - EXEMPT, "StarCoder2, OpenCoder", most=1_000),
-    Limit(Reason.LONG_LINE, "longest_line", EXEMPT, "StarCoder2", most=100_000),
-    Limit(Reason.LONG_LINES_ON_AVERAGE, "mean_line", ALL - EXEMPT, "StarCoder2, OpenCoder", most=100),
-    Limit(Reason.SHORT_LINES_ON_AVERAGE, "mean_line", ALL, "OpenCoder", least=5),
-    # Characters
     Limit(
         Reason.MINIFIED,
         "blanks",
@@ -66,6 +60,12 @@ LIMITS = (
         least=0.04,
         from_characters=1_000,
     ),
+    # Lines
+    Limit(Reason.LONG_LINE, "longest_line", ALL - EXEMPT, "StarCoder2, OpenCoder", most=1_000),
+    Limit(Reason.LONG_LINE, "longest_line", EXEMPT, "StarCoder2", most=100_000),
+    Limit(Reason.LONG_LINES_ON_AVERAGE, "mean_line", ALL - EXEMPT, "StarCoder2, OpenCoder", most=100),
+    Limit(Reason.SHORT_LINES_ON_AVERAGE, "mean_line", ALL, "OpenCoder", least=5),
+    # Characters
     Limit(
         Reason.MOSTLY_BLANK, "blanks", CODE, "OpenCoder: 0.5, which columns of Java and C++ reach", most=0.6
     ),
@@ -99,7 +99,7 @@ LIMITS = (
     Limit(Reason.HEXADECIMAL, "hexadecimal", ALL, "OpenCoder", most=0.4),
     Limit(Reason.MOSTLY_STRINGS, "strings", PROGRAMS, "OpenCoder", most=0.6),
     Limit(Reason.DATA_TABLE, "tables", CODE - {"shell"}, "ours", most=0.7, from_lines=20),
-    Limit(Reason.MOSTLY_IMPORTS, "imports", frozenset({"python"}), "OpenCoder", most=0.3),
+    Limit(Reason.MOSTLY_IMPORTS, "imports", frozenset({"python"}), "OpenCoder", most=0.3, from_lines=5),
     Limit(Reason.MOSTLY_DIRECTIVES, "directives", frozenset({"c", "c++"}), "OpenCoder", most=0.8),
     Limit(
         Reason.EMPTY_BODIES,

@@ -79,7 +79,7 @@ def reason(text: str, language: str = "python") -> Reason | None:
             Reason.DATA_TABLE,
         ),
         (
-            "from .one import One\nfrom .two import Two\nname = One(Two, 'a', 'b')\n",
+            "from .one import One\nfrom .two import Two\nname = One(Two, 'a', 'b')\nother = Two(name)\n__all__ = [One, Two]\n",
             "python",
             Reason.MOSTLY_IMPORTS,
         ),
@@ -191,17 +191,17 @@ def test_scripts_and_styles_are_not_visible_text() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        '"""' * 60_000,
-        "\n'''\n\"\"\"" * 30_000,
-        "/*\n" * 100_000,
-        "<script" * 50_000,
-        "<" * 400_000,
-        "x" * 400_000,
-        "QUJD\n" * 90_000,
-        "0x" * 200_000,
-        '"' * 300_000,
-        "\n# a = " * 60_000,
-        "\u2028" * 300_000,
+        '"""' * 20_000,
+        "\n'''\n\"\"\"" * 10_000,
+        "/*\n" * 30_000,
+        "<script" * 16_000,
+        "<" * 130_000,
+        "x" * 130_000,
+        "QUJD\n" * 30_000,
+        "0x" * 60_000,
+        '"' * 100_000,
+        "\n# a = " * 20_000,
+        "\u2028" * 100_000,
     ],
 )
 def test_hostile_text_is_judged_in_time(text: str) -> None:
@@ -212,4 +212,4 @@ def test_hostile_text_is_judged_in_time(text: str) -> None:
         for name in dir(Figures):
             if not name.startswith("_"):
                 getattr(code(text, language).figures, name)
-        assert time.process_time() - start < 4
+        assert time.process_time() - start < 2
