@@ -1,4 +1,4 @@
-"""A corpus to measure ingestion on: real code that lies on any machine, in a folder laid out as for ingestion.
+"""A corpus to measure ingestion on: real code that lies on any machine, laid out as an ingest folder.
 
 By default the installed packages, the standard library and the sources of a few packages in several
 languages, where pip can download them within a minute. Or whatever paths are given.
@@ -50,7 +50,7 @@ def gather(paths: list[Path], most: int, folder: Path, downloads: Path) -> Corpu
     chosen = [(root, found) for root in whole for found in _files(root)]
     rest = [(root, found) for root in roots for found in _files(root)]
     if len(chosen) + len(rest) > most:
-        random.Random(SEED).shuffle(rest)  # noqa: S311 - a choice of files
+        random.Random(SEED).shuffle(rest)
         del rest[max(0, most - len(chosen)) :]
     for root, found in chosen + rest:
         _link(found, folder / f"{root.parent.name}-{root.name}" / _renamed(found.relative_to(root)))

@@ -1,4 +1,4 @@
-"""Full ingestion as it runs in production: the processor's own process on an embedded PostgreSQL, its CPU measured.
+"""Full ingestion as in production: the processor's own process on an embedded PostgreSQL, its CPU measured.
 
 CPU seconds are those of the processor, of its judge processes and of all processes of the server.
 """
@@ -27,10 +27,15 @@ from services.processor.scan import SourceScan
 TEMPLATE = "bench_template"
 LOOK_INTERVAL = 0.05  # seconds between two looks whether all is done
 STOP_SECONDS = 20.0
+COUNT = """
+    SELECT (SELECT count(*) FROM files) AS files, (SELECT count(*) FROM contents WHERE live) AS contents
+"""
 DONE = """
-    SELECT (SELECT count(*) FROM sources WHERE last_scanned_at >= %(since)s) >= %(sources)s
-           AND NOT EXISTS (SELECT FROM claims) AS done,
-           (SELECT count(*) FROM sources) AS seen
+    SELECT count(*) AS seen,
+           count(*) FILTER (WHERE last_scanned_at >= coalesce(%(since)s, '-infinity')) AS scanned,
+           EXISTS (SELECT FROM claims) AS busy
+    FROM sources
+    WHERE name = ANY(%(names)s)
 """
 
 
@@ -105,7 +110,8 @@ def ingest(server: Server, target: Target, folder: Path, workers: int) -> Run:
     """Run `python -m services.processor` on the folder until all of it is stored or refused."""
     begun, server_before = time.monotonic(), server.cpu_seconds()
     with processor(target, folder, workers) as process, closing(db.connect(target)) as connection:
-        appeared = wait_until_done(connection, process, len(source.find(folder)))
+        connection.autocommit = True
+        appeared = wait_until_done(connection, [process], [found.printable for found in source.find(folder)])
         ended = time.monotonic()
         own, judges = processor_cpu_seconds(process)
         server_s = server.cpu_seconds() - server_before
@@ -143,35 +149,44 @@ def processor(target: Target, folder: Path, workers: int) -> Iterator[psutil.Pro
             child.wait()
 
 
-def wait_until_done(connection: Any, process: psutil.Process, sources: int) -> float:
-    """Wait until this many sources are walked and no chunk is left; when the first one appeared."""
-    connection.autocommit = True
+def wait_until_done(
+    connection: Any,
+    processes: list[psutil.Process],
+    names: list[str],
+    *,
+    since: object = None,
+    deadline: float = float("inf"),
+) -> float:
+    """Wait until these sources are walked and no chunk is left; when the first one appeared (monotonic).
+
+    `since` is a time of the database, before which a walk does not count. Raises TimeoutError.
+    """
     appeared: float | None = None
     with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        since = cursor.fetchone()[0]
         while True:
-            cursor.execute(DONE, {"since": since, "sources": sources})
-            done, seen = cursor.fetchone()
+            cursor.execute(DONE, {"names": names, "since": since})
+            seen, scanned, busy = cursor.fetchone()
             if seen and appeared is None:
                 appeared = time.monotonic()
-            if done:
+            if scanned == len(names) and not busy:
                 return appeared or time.monotonic()
-            if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
-                raise SystemExit("the processor ended before the corpus was ingested: see its messages above")
+            if any(process.status() == psutil.STATUS_ZOMBIE for process in processes):
+                raise SystemExit("a processor ended before the files were stored: see its messages above")
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{len(names):,} sources are not stored yet")
             time.sleep(LOOK_INTERVAL)
 
 
 def count(connection: Any) -> tuple[int, int]:
-    """Files that have a row, and contents."""
+    """Files that have a row, and contents that are live."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT (SELECT count(*) FROM files) AS files, (SELECT count(*) FROM contents) AS contents")
+        cursor.execute(COUNT)
         files, contents = cursor.fetchone()
     return int(files), int(contents)
 
 
 def rescan(target: Target, folder: Path) -> tuple[int, float, float]:
-    """Walk a folder that has not changed; how many files were found unchanged, wall and CPU seconds of ours."""
+    """Walk a folder that has not changed; how many files were unchanged, wall and CPU seconds of ours."""
     rules = Rules.of(Settings())
     with closing(Database(target, application="bench", max_conn=2)) as database:
         begun, used, unchanged = time.monotonic(), time.process_time(), 0
@@ -198,3 +213,22 @@ def family_cpu_seconds(process: psutil.Process) -> float:
             continue
         total += float(times.user + times.system + times.children_user + times.children_system)
     return total
+
+
+def two_process_speedup(rounds: int = 3) -> float:
+    """How much more two processes that share nothing do than one, now and here: the most workers can gain."""
+    code = "sum(number * number % 7 for number in range(6_000_000))"
+
+    def seconds(count: int) -> float:
+        begun = time.monotonic()
+        running = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(count)]
+        for process in running:
+            process.wait()
+        return time.monotonic() - begun
+
+    pairs = [(seconds(1), seconds(2)) for _ in range(rounds)]
+    return 2 * min(one for one, _ in pairs) / min(two for _, two in pairs)
+
+
+def say(line: str) -> None:
+    print(f"[{time.strftime('%H:%M:%S')}] {line}", flush=True)

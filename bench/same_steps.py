@@ -1,4 +1,4 @@
-"""Our arm of bench/ingest.py against datatrove: the same steps by the functions of the processor, in one process.
+"""Our arm of bench/ingest.py against datatrove: the same steps by the processor's functions, in one process.
 
     .venv/bin/python bench/same_steps.py CORPUS PATHS OUT
 
@@ -13,7 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).resolve().parents[1])  # not bench/, whose secrets.py is not Python's
+if __name__ == "__main__":  # not bench/, whose secrets.py is not Python's
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 import msgspec
 

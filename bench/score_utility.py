@@ -345,7 +345,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--figure-seeds", type=int, default=1)
-    parser.add_argument("--share", type=float, default=0.8, help="of a third that each run trains on")
+    parser.add_argument("--share", type=float, default=0.1, help="of a third that each run trains on")
     parser.add_argument("--figure-share", type=float, default=0.25, help="likewise, of the runs by figure")
     parser.add_argument("--salt", default="a", help="another word holds other packages out")
     parser.add_argument("--by-figure", action="store_true")

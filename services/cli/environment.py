@@ -22,7 +22,7 @@ DEFAULTS = {  # relative paths are below the project folder
     "RESCAN_INTERVAL": "15",
 }
 BELOW_HOME = {"CHECKPOINTS_DIR": "checkpoints", "LOGS_DIR": "logs", "CACHE_DIR": "cache"}
-DIRECTORIES = ("RATCHET_HOME", "INGEST_DIR", "ADAPTERS_DIR", *BELOW_HOME)
+DIRECTORIES = ("RATCHET_HOME", "INGEST_DIR", "ADAPTERS_DIR", "BENCHMARKS_DIR", *BELOW_HOME)
 LOGIN = (
     "DATABASE_URL",
     "POSTGRES_HOST",

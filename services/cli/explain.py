@@ -1,15 +1,16 @@
 """`ratchet explain PATH`: why a file has its score, or why it was refused; now, and in the database."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from services.cli import connection, recorded
 from services.cli.environment import Environment
+from services.cli.explanation import lines
 from services.cli.inert import inert
 from services.cli.judged import Verdict, judge_now
-from services.cli.locate import PathError, locate
+from services.cli.locate import PathError, Place, locate
 from services.cli.recorded import Content, Record
 from services.core.errors import ConfigurationError, RatchetError
 from services.core.models import Json
@@ -21,7 +22,6 @@ from services.processor.reasons import Reason
 from services.processor.rules import Rules
 from services.processor.score import RAMPS
 
-LABEL = 12  # characters
 BY_COMPARISON = {Reason.NEAR_DUPLICATE.value}  # reasons that the file alone does not tell
 
 
@@ -59,11 +59,7 @@ def explain(environment: Environment, asked: str, here: Path, judge: Judge) -> J
         except RatchetError as exc:
             problem = str(exc)
     if verdict is None and record is None:
-        where = f", and the database was not asked ({problem})" if problem else " nor in the database"
-        raise PathError(
-            f"{inert(printable(asked))}: no such file, neither below {environment.settings.ingest_dir}"
-            f" nor from here{where}"
-        )
+        raise PathError(_nothing(place, asked, environment.settings.ingest_dir, problem))
     return {
         "source": place.name,
         "path": place.path,
@@ -72,6 +68,17 @@ def explain(environment: Environment, asked: str, here: Path, judge: Judge) -> J
         "database_problem": problem,
         "differences": differences(verdict, near, record, rules.digest),
     }
+
+
+def _nothing(place: Place, asked: str, ingest: Path, problem: str | None) -> str:
+    """What to say of a path that neither is judged nor was ever recorded."""
+    shown = inert(printable(asked))
+    if place.source is not None and os.path.lexists(place.source.path / place.path):
+        return (
+            f"{shown} is passed over without a row: version control, a cache, or not what it was a moment ago"
+        )
+    where = f", and the database was not asked ({problem})" if problem else " nor in the database"
+    return f"{shown}: no such file, neither below {ingest} nor from here{where}"
 
 
 def now(verdict: Verdict, near: Content | None) -> Json:
@@ -198,86 +205,3 @@ def differences(
 
 def _outcome(reason: str | None) -> str:
     return "kept" if reason is None else f"refused as {reason}"
-
-
-def lines(told: Json) -> Iterator[str]:
-    """The same for a person, nothing in it that a terminal would obey."""
-    yield inert(f"{told['source']}/{told['path']}" if told["source"] not in (None, ".") else told["path"])
-    labelled = _labelled(told)
-    yield from (f"  {label:{LABEL}}{inert(line)}".rstrip() for label, line in labelled)
-
-
-def _labelled(told: Json) -> Iterator[tuple[str, str]]:
-    judged, held = told["now"], told["database"]
-    if judged is None:
-        yield "now", "not there, or passed over by the processor"
-    else:
-        yield "now", _sum_up(judged, "kept" if judged["kept"] else "refused")
-        yield from _details(judged)
-    if held is None:
-        yield "database", told["database_problem"] or "knows nothing of it: not scanned yet, or passed over"
-        return
-    since = f"{held['seen_at']:%Y-%m-%d %H:%M}"
-    yield "database", _sum_up(held, f"{held['state']} ({since})")
-    if held["percentile"] is not None:
-        yield "percentile", f"scores higher than {held['percentile']:g} % of the {held['language']} contents"
-    if judged is None or not judged["kept"]:
-        yield from _details(held)
-    yield from _provenance(held)
-    yield from _apart("differs", told["differences"] or ["in nothing"])
-
-
-def _sum_up(part: Json, outcome: str) -> str:
-    if part["reason"]:
-        detail = f" ({part['detail']})" if part["detail"] else ""
-        whole = f"; of all below {part['covered_by']}" if part["covered_by"].endswith("/") else ""
-        return f"{outcome}: {part['reason']}{detail}: {part['why'] or 'of another version'}{whole}"
-    if part["score"] is None:
-        return outcome
-    return (
-        f"{outcome}: {part['score']} of 100, {part['language']}, {part['lines']:,} lines,"
-        f" {part['bytes']:,} bytes"
-    )
-
-
-def _details(part: Json) -> Iterator[tuple[str, str]]:
-    yield from _apart(
-        "points",
-        (f"{each['reason']:<14}{each['points']:>3} of {each['most'] or '?'}" for each in part["points"]),
-    )
-    if part["units"]:
-        kinds = Counter(each["kind"] for each in part["units"])
-        yield "units", ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
-    yield from _apart("redacted", (f"line {each['line']}: {each['kind']}" for each in part["redactions"]))
-    licence = part["licence"] or part["source_licence"]
-    yield "licence", f"{licence}{'' if part['licence'] else ' (of its source)'}" if licence else "none found"
-    if part["duplicate_of"]:
-        better = part["duplicate_of"]
-        where = ", ".join(better["at"]) or "no file any more"
-        yield "kept instead", f"{where} (score {better['score']}, {better['sha256'][:12]})"
-
-
-def _provenance(held: Json) -> Iterator[tuple[str, str]]:
-    if held["cluster"] is not None:
-        yield "cluster", f"{held['cluster']}, {held['contents_in_cluster']} contents"
-    if held["near_duplicates"]:
-        yield "duplicates", f"{held['near_duplicates']} files were refused as nearly the same"
-    if held["also_at"]:
-        yield "also at", ", ".join(held["also_at"])
-    if held["commit"]:
-        yield "commit", f"{held['commit'][:12]}, {held['changed_at']:%Y-%m-%d %H:%M}"
-    if held["renamed_from"]:
-        yield "was", held["renamed_from"]
-    if held["rounds"] is None:
-        yield "rounds", "not for this role to know"
-    else:
-        used = (
-            f"{each['track']} {each['number']} ({each['state']}): {each['role']}" for each in held["rounds"]
-        )
-        yield from _apart("rounds", used)
-
-
-def _apart(label: str, items: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """One item a line, the label before the first."""
-    for number, item in enumerate(items):
-        yield "" if number else label, item

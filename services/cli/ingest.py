@@ -12,16 +12,16 @@ from pathlib import Path
 from services.cli import connection
 from services.cli.distributed import MOST_WAITING, Cluster
 from services.cli.environment import Environment
+from services.cli.gather import gather
 from services.cli.inert import inert
-from services.cli.locate import PathError
-from services.cli.remote import Folder, FolderScan, Root, is_url, look_in
+from services.cli.remote import Folder, FolderScan, Root, look_in
 from services.core import log
 from services.core.db import Database
 from services.core.errors import ConfigurationError, DatabaseUnavailableError
 from services.core.models import HEARTBEAT_STALE, Json, Service
 from services.core.process import StopSignal
 from services.metrics.document import strict_json
-from services.processor import archives, crew, git, source
+from services.processor import crew
 from services.processor.pipeline import Pipeline
 from services.processor.progress import Progress
 from services.processor.rules import Rules
@@ -72,43 +72,6 @@ def run(
     told = summary(done, time.monotonic() - begun, stopped=bool(stop))
     print(strict_json(told) if as_json else "\n".join(lines(done, told)))
     return bool(told["complete"])
-
-
-def gather(paths: Sequence[str]) -> dict[Root, list[Source]]:
-    """The sources of each path or URL, by the folder they lie in.
-
-    A repository or an archive is a source, any other folder one of sources. Raises PathError for a path
-    that is neither, and when two sources have one name.
-    """
-    roots: dict[Root, list[Source]] = {}
-    for path in paths:
-        try:
-            root, found = _in_folder(Folder(path)) if is_url(path) else _on_disk(Path(path).resolve())
-        except OSError as exc:
-            raise PathError(f"{path} cannot be listed ({exc.strerror or exc})") from exc
-        if not found:
-            raise PathError(f"{path} is no repository, no archive ({_suffixes()}) and no folder of sources")
-        roots.setdefault(root, []).extend(found)
-    names = Counter(each.printable for found in roots.values() for each in found)
-    twice = [name for name, times in names.items() if times > 1]
-    if twice:
-        raise PathError(f"two sources are called {inert(twice[0])!r}: rename one, or take them in one by one")
-    return roots
-
-
-def _in_folder(folder: Folder) -> tuple[Root, list[Source]]:
-    return folder, folder.sources()
-
-
-def _on_disk(path: Path) -> tuple[Root, list[Source]]:
-    if not (path.is_file() or git.is_repository(path / ".git") or git.is_repository(path)):
-        return path, source.find(path)
-    beside = source.find(path.parent)
-    return path.parent, [each for each in beside if each.path == path and each.kind is not source.Kind.LOOSE]
-
-
-def _suffixes() -> str:
-    return ", ".join((*archives.ZIPS, *list(archives.TARS)[:2], "…"))
 
 
 def refuse_beside_daemon(database: Database, roots: dict[Root, list[Source]], ingest: Path) -> None:

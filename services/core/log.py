@@ -8,6 +8,11 @@ from collections.abc import Iterable
 
 from services.core.settings import REDACTED
 
+# Control characters and those that turn text around: a file's name must forge no line, nor drive a terminal
+ESCAPES = {
+    code: chr(code).encode("unicode_escape").decode()
+    for code in (*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
 URL_PASSWORD = re.compile(r"(?<=://)([^\s:/@]+):([^\s@]+)@")
 
 
@@ -22,11 +27,17 @@ class RedactingFormatter(logging.Formatter):
         )
         self._secrets = sorted(set(secrets), key=len, reverse=True)
 
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (the base class's)
+        record.message = self._redacted(record.message).translate(ESCAPES)
+        return super().formatMessage(record)
+
     def format(self, record: logging.LogRecord) -> str:
-        line = super().format(record)
+        return self._redacted(super().format(record))  # a traceback too
+
+    def _redacted(self, text: str) -> str:
         for secret in self._secrets:
-            line = line.replace(secret, REDACTED)
-        return URL_PASSWORD.sub(rf"\1:{REDACTED}@", line)
+            text = text.replace(secret, REDACTED)
+        return URL_PASSWORD.sub(rf"\1:{REDACTED}@", text)
 
 
 def setup(service: str, level: str = "INFO", secrets: Iterable[str] = ()) -> None:

@@ -13,7 +13,7 @@ from services.core.db import Transaction
 from services.processor.values import Found
 
 CHUNK_FILES = 256
-CHUNK_BYTES = 8_000_000  # of files as the walk saw them
+CHUNK_BYTES = 4_000_000  # of files as the walk saw them
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):

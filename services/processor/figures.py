@@ -16,10 +16,13 @@ MEASURED_LINES = 600  # of longer files the beginning stands for the whole
 MEASURED_STRINGS = 12_000  # characters of code searched for string literals
 MEASURED_NAMES = 2_000  # characters of code searched for identifiers
 MEASURED_WORDS = 2_000  # characters of code whose words are counted
+NOTICE_CHARACTERS = 2_500  # of the first comments, where a licence notice stands
+NOTICE_BEGINNING = 12  # characters: the text begins with its comments
 DEEP_LEVELS = 4
 FEW_WORDS = 50  # below that every sequence is a large part
 DISTINCT_WORDS = 0.4  # of all
 SHORT_NAMES = {"go": (1,)}  # characters; up to three elsewhere: Effective Go asks for short names
+SUSPECT_SHARE = 0.16  # of a sequence, in the beginning: then the whole is counted
 RARE_PAIR = 0.08  # of all characters: then no four words make up 0.16, nor three 0.18
 DIGITS = b"0123456789"
 NAME_BYTES = bytes(byte if chr(byte).isalpha() or byte in b"_" else 0x20 for byte in range(128)) + b"x" * 128
@@ -64,9 +67,18 @@ class Figures(Characters):
 
     @once
     def documented(self) -> float:
-        """Lines of comments and docstrings among all that are not blank."""
+        """Lines of comments and docstrings among all that are not blank; those of a licence do not count."""
         comments = self.comment.count("\n")
-        return comments / (comments + self.written)
+        return (comments - self._notice) / (comments + self.written)
+
+    @once
+    def _notice(self) -> int:
+        """Lines of comment at the top up to the last that speaks of rights: they document nothing."""
+        head = self.comment[:NOTICE_CHARACTERS]
+        if not head or not self._flat.startswith(head[:NOTICE_BEGINNING]):
+            return 0
+        spoken = max((match.end() for match in patterns.NOTICE.finditer(head)), default=0)
+        return head.count("\n", 0, spoken)
 
     @once
     def unfinished(self) -> float:
@@ -94,13 +106,10 @@ class Figures(Characters):
         After RedPajama's rps_doc_frac_chars_top_ngram, which OpenCoder uses. Counted only where fewer
         than DISTINCT_WORDS of the words are distinct: above that no sequence is as common as a limit.
         """
-        words = self._words
-        if len(words) < FEW_WORDS or len(set(words)) > DISTINCT_WORDS * len(words):
-            return 0.0, 0.0, 0.0
-        total = sum(map(len, words))
-        if (pairs := _top(words, 2, total)) < RARE_PAIR:
-            return pairs, 0.0, 0.0
-        return pairs, _top(words, 3, total), _top(words, 4, total)
+        tops = _tops(self._words)
+        if max(tops) >= SUSPECT_SHARE and len(self.code) > MEASURED_WORDS:
+            return _tops(self.code.split())  # a beginning full of constants says little of the whole
+        return tops
 
     @once
     def top_2(self) -> float:
@@ -226,6 +235,15 @@ class Figures(Characters):
         lengths = [*map(len, names)]
         short = SHORT_NAMES.get(self.language, (1, 2, 3))
         return 1 - sum(map(lengths.count, short)) / len(lengths) if lengths else 0.0
+
+
+def _tops(words: list[str]) -> tuple[float, float, float]:
+    if len(words) < FEW_WORDS or len(set(words)) > DISTINCT_WORDS * len(words):
+        return 0.0, 0.0, 0.0
+    total = sum(map(len, words))
+    if (pairs := _top(words, 2, total)) < RARE_PAIR:
+        return pairs, 0.0, 0.0
+    return pairs, _top(words, 3, total), _top(words, 4, total)
 
 
 def _top(words: list[str], n: int, total: int) -> float:

@@ -39,6 +39,7 @@ REQUEST_BYTES = 1_000_000  # of a request with more than one file
 CPU_SECONDS = 10  # a request may use; the slowest megabyte we know takes under two
 WALL_SECONDS = 60.0  # a request may take on a busy machine
 DATA_BYTES = 400_000_000  # the child's private memory; a few files at the size limit need 150 MB
+MAX_ANSWER_BYTES = 64_000_000  # a megabyte that is nothing but units answers with 10 MB
 LENGTH = struct.Struct("<I")
 
 
@@ -106,8 +107,7 @@ class Judge:
             child.communicate()
 
     def _judge(self, files: list[tuple[str, bytes]]) -> list[Judgement]:
-        answers = _judgements.decode(self._ask(ToJudge(files)))
-        return _complete(answers, files)
+        return self._answers(_judgements, ToJudge(files), files)
 
     def _judge_alone(self, file: tuple[str, bytes]) -> Judgement:
         try:
@@ -117,8 +117,23 @@ class Judge:
             return Judgement(None, refused=exc.refusal)
 
     def _parse(self, texts: list[tuple[str, str]]) -> list[Parsed]:
-        answers = _parsed.decode(self._ask(ToParse(texts)))
-        return _complete(answers, texts)
+        return self._answers(_parsed, ToParse(texts), texts)
+
+    def _answers(
+        self, decoder: msgspec.msgpack.Decoder[list[Answer]], request: Request, asked: Sequence[object]
+    ) -> list[Answer]:
+        """One for each of what was asked; a child that answers anything else is not asked again."""
+        payload = self._ask(request)
+        try:
+            answers = decoder.decode(payload)
+        except msgspec.DecodeError as exc:
+            answers, said = [], str(exc)[:200]
+        else:
+            said = f"{len(answers)} answers to {len(asked)} questions"
+        if len(answers) != len(asked):
+            self.close()
+            raise JudgeDiedError(Rejection(Reason.JUDGE_CRASHED, said))
+        return answers
 
     def _parse_alone(self, text: tuple[str, str]) -> Parsed:
         try:
@@ -136,7 +151,10 @@ class Judge:
         try:
             _write(child.stdin.fileno(), LENGTH.pack(len(payload)) + payload, deadline)
             (length,) = LENGTH.unpack(_read(child.stdout.fileno(), LENGTH.size, deadline))
-            return _read(child.stdout.fileno(), length, deadline)
+            if length <= MAX_ANSWER_BYTES:
+                return _read(child.stdout.fileno(), length, deadline)
+            child.kill()  # only one that was taken over says so
+            status = child.wait()
         except (BrokenPipeError, EOFError):
             status = child.wait()
         except TimeoutError:
@@ -187,13 +205,6 @@ def _batches(items: Sequence[Item]) -> list[list[Item]]:
     return batches
 
 
-def _complete(answers: list[Answer], asked: Sequence[object]) -> list[Answer]:
-    if len(answers) != len(asked):
-        detail = f"{len(answers)} answers to {len(asked)} questions"
-        raise JudgeDiedError(Rejection(Reason.JUDGE_CRASHED, detail))
-    return answers
-
-
 def _refusal(status: int) -> Rejection:
     """What to say of a file whose judge ended with this status."""
     if status == -signal.SIGXCPU:
@@ -212,15 +223,16 @@ def _write(descriptor: int, data: bytes, deadline: float) -> None:
 
 
 def _read(descriptor: int, size: int, deadline: float) -> bytes:
-    data = bytearray()
-    while len(data) < size:
+    data = bytearray(size)
+    left = memoryview(data)
+    while left:
         ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
         if not ready:
             raise TimeoutError
-        chunk = os.read(descriptor, size - len(data))
-        if not chunk:
+        received = os.readv(descriptor, [left])  # os.read would make room for all that is left each time
+        if not received:
             raise EOFError
-        data += chunk
+        left = left[received:]
     return bytes(data)
 
 

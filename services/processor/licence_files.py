@@ -1,14 +1,21 @@
 """The licence of a source: that of the licence texts at its top."""
 
+import os
 import re
 from collections.abc import Iterator
 
 from services.processor import licence, source
 from services.processor.options import Options
+from services.processor.paths import printable
 from services.processor.source import Source
 from services.processor.values import Found, Read
 
-NAME = re.compile(r"(?:licen[sc]e|copying|unlicense|copyright)(?:[-._][^/]{0,60})?", re.IGNORECASE)
+# LICENSE, LICENSE-MIT, COPYING.LESSER, licence.txt; no code about licences
+NAME = re.compile(
+    r"(?:licen[sc]e|copying|unlicense|copyright)(?:-[\w.+-]{1,40}|\.(?:lesser|lib|mit|apache|bsd|gpl\w*|txt|md|rst))?"
+    r"(?<!\.py)(?<!\.go)(?<!\.rs)(?<!\.js)(?<!\.ts)(?<!\.rb)(?<!\.java)",
+    re.IGNORECASE,
+)
 MOST = 8  # licence texts of one source
 
 
@@ -45,7 +52,7 @@ def _at_top(found: Source, options: Options) -> list[Found]:
         walk = (entry for entry in source.walk(found, options) if is_at_top(entry.path, depth=0))
         return [entry for _, entry in zip(range(MOST), walk, strict=False) if not entry.refused]
     names = sorted(path.name for path in found.path.iterdir() if is_at_top(path.name, depth=0))
-    return [Found(name, 0, 0) for name in names[:MOST]]
+    return [Found(printable(name), 0, 0, raw=os.fsencode(name)) for name in names[:MOST]]
 
 
 def is_at_top(path: str, *, depth: int) -> bool:

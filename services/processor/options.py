@@ -6,6 +6,7 @@ licence: MIT                  # of the whole source, instead of what is detected
 """
 
 import hashlib
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,22 @@ import yaml
 from services.core.errors import ConfigurationError
 from services.processor import ignore
 from services.processor.ignore import IgnoreRules
+from services.processor.reading import read_file
 from services.processor.reasons import Reason
 from services.processor.values import Rejection
 
 SUFFIX = ".ratchet.yaml"
 MAX_BYTES = 64_000
 KEYS = ("include", "exclude", "licence")
+
+
+class _Loader(yaml.SafeLoader):
+    """Without aliases: a hundred bytes of them stand for more than any memory holds."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases (*name) are not taken here")
+        return super().compose_node(parent, index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +56,22 @@ def read(source: Path) -> Options:
     Raises ConfigurationError naming the file, the key and the value when they cannot be meant.
     """
     path = source.with_name(source.name + SUFFIX)
-    try:
-        data = path.read_bytes() if path.is_file() and not path.is_symlink() else None
-    except OSError as exc:
-        raise ConfigurationError(f"{path}: cannot be read ({exc.strerror})") from exc
-    if data is None:
+    if path.is_symlink() or not path.is_file():
         return Options()
-    if len(data) > MAX_BYTES:
-        raise ConfigurationError(f"{path}: {len(data)} bytes, expected at most {MAX_BYTES}")
-    return parse(data, str(path))
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        read = read_file(folder, path.name, MAX_BYTES)
+    finally:
+        os.close(folder)
+    if isinstance(read, Rejection):
+        raise ConfigurationError(f"{path}: cannot be read: {read.detail}")
+    return parse(read.data, str(path))
 
 
 def parse(data: bytes, name: str) -> Options:
     """The options in such a file; `name` stands in the messages. Raises ConfigurationError."""
     try:
-        document = yaml.safe_load(data.decode())
+        document = yaml.load(data.decode(), _Loader)  # noqa: S506 (a safe loader)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as exc:
         raise ConfigurationError(f"{name}: not YAML in UTF-8: {str(exc)[:300]}") from exc
     if document is None:

@@ -41,13 +41,13 @@ class FileReader:
         self._descriptor = self._root
 
     def read(self, found: Found) -> Read | Rejection:
-        raw = found.raw if found.raw is not None else found.path.encode()
-        directory, _, name = raw.rpartition(b"/")
         try:
+            raw = found.raw if found.raw is not None else found.path.encode()
+            directory, _, name = raw.rpartition(b"/")
             return read_file(self._open(directory), name)
         except FileNotFoundError:
             return VANISHED
-        except (OSError, ValueError) as exc:  # ValueError: a NUL in the name
+        except (OSError, ValueError) as exc:  # ValueError: a NUL or a lone surrogate in the name
             return Rejection(Reason.UNREADABLE, _said(exc))
 
     def _open(self, directory: bytes) -> int:

@@ -42,5 +42,5 @@ class Rules:
     def _benchmark_files(self) -> list[tuple[str, int, int]]:
         if self.benchmarks is None or not self.benchmarks.is_dir():
             return []
-        status = {path.name: path.stat() for path in self.benchmarks.iterdir() if path.is_file()}
+        status = {str(path): path.stat() for path in self.benchmarks.rglob("*") if path.is_file()}
         return sorted((name, found.st_size, found.st_mtime_ns) for name, found in status.items())

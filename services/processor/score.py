@@ -33,19 +33,17 @@ class Ramp:
 
 
 RAMPS: dict[str, Ramp] = {
-    "structure": Ramp("definitions", 20, 0.01, 0.12, CODE),  # functions and types a line of code
-    "documentation": Ramp("documented", 10, 0.0, 0.35),  # comment and docstring lines among all lines
-    "uniqueness": Ramp("unique", 15, 0.55, 1.0),  # distinct lines of code among all
-    "naming": Ramp("names", 10, 0.60, 0.90, CODE),  # distinct identifiers that are not short
-    "wording": Ramp("wording", 10, 0.68, 0.86),  # letters, not digits and signs, in what is visible
-    "flatness": Ramp("deep", 10, 0.15, 0.0),  # lines nested deeper than four levels
-    "substance": Ramp(
-        "body", 5, 3.0, 8.0, CODE
-    ),  # lines of code a definition: signatures alone teach nothing
-    "line_length": Ramp("wide_lines", 5, 0.06, 0.0),  # lines beyond 100 characters
-    "finished": Ramp("unfinished", 5, 0.03, 0.0),  # TODO marks and commented-out code a line
-    "size": Ramp("written", 5, 5.0, 50.0),  # lines of code: enough to show a whole
-    "checks": Ramp("checks", 5, 0.0, 0.05, CODE),  # assertions, raised errors a line of code: tests above all
+    "structure": Ramp("definitions", 22, 0.01, 0.12, CODE),  # functions and types a line of code
+    "documentation": Ramp("documented", 7, 0.0, 0.35),  # comment and docstring lines among all lines
+    "uniqueness": Ramp("unique", 18, 0.55, 1.0),  # distinct lines of code among all
+    "naming": Ramp("names", 7, 0.60, 0.90, CODE),  # distinct identifiers that are not short
+    "wording": Ramp("wording", 16, 0.68, 0.86),  # letters, not digits and signs, in what is visible
+    "flatness": Ramp("deep", 12, 0.15, 0.0),  # lines nested deeper than four levels
+    "substance": Ramp("body", 3, 3.0, 8.0, CODE),  # lines a definition: signatures alone teach nothing
+    "line_length": Ramp("wide_lines", 6, 0.06, 0.0),  # lines beyond 100 characters
+    "finished": Ramp("unfinished", 3, 0.03, 0.0),  # TODO marks and commented-out code a line
+    "size": Ramp("written", 3, 5.0, 50.0),  # lines of code: enough to show a whole
+    "checks": Ramp("checks", 3, 0.0, 0.05, CODE),  # assertions, raised errors a line of code: tests above all
 }
 
 

@@ -16,12 +16,11 @@ from services.processor.reasons import Reason
 from services.processor.values import Rejection
 
 MAX_CPU_SECONDS = 2.0  # honest code parses at 2–10 MB/s, files have about 1 MB at most
-MAX_GROWTH_BYTES = 400 << 20  # of the process while it parses; 1 MB of code takes 60 MB
+MAX_GROWTH_BYTES = 200 << 20  # of the process while it parses; 1 MB of code takes 60 MB
 MAX_DEPTH = 500  # of the tree
-GUARDED_FROM = 20_000  # bytes; the worst we know take time by the square of their size, 0.1 s for so few
+GUARDED_FROM = 1_000  # bytes; the worst we know take memory by the square of their size, 95 MB for so few
 READ_BYTES = 1 << 16  # handed to the parser at a time
-CALLS_BETWEEN_LOOKS = 31  # progress calls between two looks at the clock; a bit mask
-CALLS_PER_MEMORY_LOOK = 512  # a multiple of it
+CALLS_BETWEEN_LOOKS = 7  # progress calls between two looks at clock and memory; a bit mask
 MAX_INDENT = 200  # looked back over to the start of a line
 DEPTH_SAMPLES = 8
 DEPTH_FROM = 20_000  # nodes; trees of fewer are no burden however deep
@@ -173,6 +172,7 @@ class _Guard:
         self.why = "no progress"
         self._deadline = time.perf_counter() + MAX_CPU_SECONDS
         self._cpu_deadline = time.process_time() + MAX_CPU_SECONDS
+        self._peak = 0  # kilobytes that the process had at the last look, at most
         self._most_bytes = 0
         self._calls = 0
 
@@ -180,7 +180,7 @@ class _Guard:
         self._calls += 1
         if self._calls & CALLS_BETWEEN_LOOKS:
             return False
-        if self._calls % CALLS_PER_MEMORY_LOOK == 0 and not self._fits():
+        if not self._fits():
             self.why = f"it took more than {MAX_GROWTH_BYTES >> 20} MiB"
             return True
         # The wall clock is the cheaper one to ask; a busy machine must not refuse files.
@@ -190,7 +190,11 @@ class _Guard:
         return False
 
     def _fits(self) -> bool:
-        resident = _resident_bytes()
+        """The peak is the cheaper one to ask; where it stays low, memory did not grow."""
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        if peak == self._peak and peak << 10 <= MAX_GROWTH_BYTES:
+            return True
+        self._peak, resident = peak, _resident_bytes()
         self._most_bytes = self._most_bytes or resident + MAX_GROWTH_BYTES
         return resident <= self._most_bytes
 

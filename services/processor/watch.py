@@ -58,7 +58,13 @@ class Watcher:
         if self._notify is None:
             self._stop.wait(min(seconds, POLL_INTERVAL))
             return None
-        happened = self._notify.watch(GROUPED, QUIET, max(1, int(seconds * 1000)), _Stop(self._stop))
+        try:
+            happened = self._notify.watch(GROUPED, QUIET, max(1, int(seconds * 1000)), _Stop(self._stop))
+        except WatchfilesRustInternalError as exc:  # a name that is not UTF-8, which the library cannot say
+            log.debug("%s", exc)
+            self.close()
+            self._watched = frozenset()
+            return None
         if isinstance(happened, str):  # timeout, stop or signal
             return None
         parts = {Path(path).relative_to(self._ingest).parts for _, path in happened}

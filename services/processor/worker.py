@@ -156,6 +156,9 @@ class Worker:
                 return (
                     f"cannot list {shown} ({exc.strerror}), nothing of it is retired: let this user read it"
                 )
+            except Exception as exc:  # a fault of ours must not stop the other sources
+                log.exception("%s could not be scanned", shown)
+                return f"{shown} could not be scanned ({type(exc).__name__}), nothing of it is retired"
             finally:
                 self._progress.source = None
         self._note(found, tally)

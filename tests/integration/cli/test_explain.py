@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from services.cli import explain
+from services.cli import explain, explanation
 from services.cli.locate import PathError
 from services.processor.rules import Rules
 from tests.integration.processor.conftest import code
@@ -161,6 +161,15 @@ def test_a_path_that_names_nothing_is_an_error(asked: str, repo: Path, scan, tol
         told(asked)
 
 
+def test_what_the_processor_passes_over_is_said_to_be(repo: Path, scan, told) -> None:
+    """Not to be missing."""
+    (repo / "__pycache__").mkdir()
+    (repo / "__pycache__" / "x.py").write_text(code("x"))
+    scan()
+    with pytest.raises(PathError, match="passed over"):
+        told("repo/__pycache__/x.py")
+
+
 @pytest.mark.parametrize(("asked", "what"), [("repo", "is a source"), ("repo/src", "is a directory")])
 def test_a_directory_is_an_error_that_says_so(asked: str, what: str, repo: Path, told) -> None:
     with pytest.raises(PathError, match=what):
@@ -172,7 +181,7 @@ def test_a_hostile_name_is_shown_inert(repo: Path, scan, told) -> None:
     name = "a\x1b[31m\u202egpj.py"
     (repo / name).write_text(code("apples"))
     scan()
-    shown = "\n".join(explain.lines(told(f"repo/{name}")))
+    shown = "\n".join(explanation.lines(told(f"repo/{name}")))
     assert r"a\x1b[31m\u202egpj.py" in shown
     assert "\x1b" not in shown
     assert "\u202e" not in shown

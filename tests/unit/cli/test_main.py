@@ -60,3 +60,11 @@ def test_logs_of_a_service_that_is_none_are_refused(tmp_path):
     environment = {"RATCHET_HOME": str(tmp_path)}
     assert "there are trainer" in ratchet("logs", "trader", **environment).stderr
     assert ratchet("logs", "trainer", "-n", "2", **environment).stdout == "two\nthree\n"
+
+
+def test_explaining_what_is_nowhere_is_one_line(tmp_path):
+    """It names the path, its control characters escaped."""
+    done = ratchet("explain", "no\x1b[2Jsuch.py", RATCHET_HOME=str(tmp_path), INGEST_DIR=str(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr.startswith(r"ratchet: no\x1b[2Jsuch.py: no such file")
+    assert len(done.stderr.splitlines()) == 1

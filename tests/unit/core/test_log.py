@@ -51,6 +51,12 @@ def test_no_longer_secret_shows_through_a_shorter_one(secret: str, tail: str) ->
     assert line.endswith(f": {REDACTED}")
 
 
+def test_a_name_forges_no_line_and_drives_no_terminal() -> None:
+    """Line breaks, escape sequences and characters that turn text around are escaped."""
+    line = formatted("%s: gone", "a\nb\x1b[2J\u202e", secrets=[])
+    assert line.endswith(r": a\nb\x1b[2J\u202e: gone")
+
+
 def test_setup_writes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     """Standard output stays free for what a command prints."""
     before = logging.root.handlers[:], logging.root.level

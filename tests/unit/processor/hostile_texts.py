@@ -1,9 +1,10 @@
-"""Texts made to be slow to judge or to parse: each of any length, in lines that no filter of lengths minds."""
+"""Texts made to be slow to judge or to parse, of any length, in lines that no filter of lengths minds."""
 
 from collections.abc import Callable, Iterator
 
 EXTENSIONS = {
-    "python": "py", "rust": "rs", "go": "go", "java": "java", "javascript": "js", "typescript": "ts", "c": "c",
+    "python": "py", "rust": "rs", "go": "go", "java": "java", "javascript": "js", "typescript": "ts",
+    "c": "c",
     "c++": "cpp", "c#": "cs", "ruby": "rb", "php": "php", "kotlin": "kt", "swift": "swift", "scala": "scala",
     "shell": "sh", "sql": "sql", "html": "html", "css": "css", "markdown": "md", "json": "json",
     "yaml": "yaml", "toml": "toml", "xml": "xml", "ini": "ini",
@@ -13,13 +14,17 @@ WIDTH = 80
 # One piece, repeated until the text is long enough, cut into lines of 80 characters
 IN_LINES = {
     "brackets": "{[(", "round": "(", "square": "[", "curly": "{", "angle": "<", "closing": ")]}",
-    "addresses": "a@a.a.a.a.", "at": "a@", "dots": "a.", "colons": "1:2:", "digits": "1.1.1.", "quotes": "\"'",
-    "backslashes": "\\", "escaped": "\\n\\\"", "comments": "/*", "docstrings": '"""', "heredoc": "<<<<<A",
-    "keys": "-----BEGIN PRIVATE KEY-----", "ends": "-----END ", "assigned": "password = '", "urls": "a://b:c@",
+    "addresses": "a@a.a.a.a.", "at": "a@", "dots": "a.", "colons": "1:2:", "digits": "1.1.1.",
+    "quotes": "\"'",
+    "backslashes": "\\", "escaped": '\\n\\"', "comments": "/*", "docstrings": '"""', "heredoc": "<<<<<A",
+    "keys": "-----BEGIN PRIVATE KEY-----", "ends": "-----END ", "assigned": "password = '",
+    "urls": "a://b:c@",
     "tokens": "ghp_aaaa", "bearer": "Authorization: Bearer ", "base64": "QUJD", "escapes": "\\u0041",
-    "hexadecimal": "0x41, ", "tags": "<a><b c='", "hidden": "<script><!--", "interpolated": "f\"{${`#{",
-    "generics": "A<B<", "arrows": "(a)=>", "casts": "(a)(", "lambdas": "|a|", "ternary": "a?b:", "minus": "- -",
-    "stars": "***", "regular": "/a/", "templates": "`${", "commas": "a,", "not": "not ", "bidi": "\u202e\u2066a",
+    "hexadecimal": "0x41, ", "tags": "<a><b c='", "hidden": "<script><!--", "interpolated": 'f"{${`#{',
+    "generics": "A<B<", "arrows": "(a)=>", "casts": "(a)(", "lambdas": "|a|", "ternary": "a?b:",
+    "minus": "- -",
+    "stars": "***", "regular": "/a/", "templates": "`${", "commas": "a,", "not": "not ",
+    "bidi": "\u202e\u2066a",
     "combining": "a\u0301\u0301\u0301", "separators": "\u2028\u2029\x85", "percent": "%w(", "macros": "A_B(",
     "spdx": "SPDX-License-Identifier: ( OR ",
 }  # fmt: skip
@@ -28,9 +33,11 @@ LINES = {
     "elif": "elif a:\n", "else": "else if (a) {\n", "blank": "        \n", "preprocessor": "#if A\n#else\n",
     "macro_lines": "ABC_DEF(a, b)\n", "anchors": "a: &a [*a, *a]\n", "heads": "class ABC_DEF a\n",
     "print": "print a\n", "except": "except a, b:\n", "functions": "function f() {\n", "here": "cat <<EOF\n",
-    "case": "case a in\n", "fences": "```\n", "lists": "- - - -\n", "quoted": "> > > >\n", "words": "a b c d e\n",
+    "case": "case a in\n", "fences": "```\n", "lists": "- - - -\n", "quoted": "> > > >\n",
+    "words": "a b c d e\n",
     "same_word": "word word word word\n", "imports": "import a\n", "tables": "{1, 2, 3},\n",
-    "definitions": "def f(a):\n", "generic_lines": "a < b < c <\n", "labels": "a: b: c:\n", "todo": "# TODO a = b\n",
+    "definitions": "def f(a):\n", "generic_lines": "a < b < c <\n", "labels": "a: b: c:\n",
+    "todo": "# TODO a = b\n",
 }  # fmt: skip
 
 
@@ -84,3 +91,5 @@ GROWING: dict[str, Callable[[int], str]] = {
     "staircase": _staircase, "numbered": _numbered, "opened_late": _opened_late, "one_word": _one_word,
     "secrets": _varied_secrets,
 }  # fmt: skip
+# The parsers of these languages need memory by the cube of such a text's length, and give no sign of it
+DEADLY = {"python": ("comments",), "rust": ("percent",), "java": ("percent",)}

@@ -79,7 +79,7 @@ def reason(text: str, language: str = "python") -> Reason | None:
             Reason.DATA_TABLE,
         ),
         (
-            "from .one import One\nfrom .two import Two\nname = One(Two, 'a', 'b')\nother = Two(name)\n__all__ = [One, Two]\n",
+            "from .one import One\nfrom .two import Two\nname = One(Two, 'a', 'b')\ntwo = Two(x)\nx = 1\n",
             "python",
             Reason.MOSTLY_IMPORTS,
         ),

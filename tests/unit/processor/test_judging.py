@@ -64,6 +64,8 @@ def test_units_come_back(judge: Judge) -> None:
         (b"while True: pass", Reason.JUDGE_TIMEOUT),
         (b"x = bytearray(600_000_000)", Reason.JUDGE_CRASHED),
         (b"raise MemoryError", Reason.JUDGE_CRASHED),
+        (b"os.write(1, bytes([255]) * 4)", Reason.JUDGE_CRASHED),  # four gigabytes are to follow
+        (b"os.write(1, bytes([3, 0, 0, 0, 193, 193, 193]))", Reason.JUDGE_CRASHED),  # no msgpack
     ],
 )
 def test_a_file_that_ends_its_judge_harms_no_other(judge: Judge, deed: bytes, reason: Reason) -> None:

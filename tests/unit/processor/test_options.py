@@ -39,6 +39,7 @@ def test_the_file_beside_the_source_is_read(tmp_path: Path) -> None:
         ("!!python/object/apply:os.system [id]", "not YAML"),
         ("- " * 5_000, "not YAML"),
         ("x" * 70_000, "at most 64000"),
+        ("include: [&a [x], &b [*a, *a], [*b, *b]]", "aliases"),
     ],
 )
 def test_what_cannot_be_meant_is_named(tmp_path: Path, text: str, said: str) -> None:

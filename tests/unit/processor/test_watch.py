@@ -56,6 +56,16 @@ def test_a_link_is_not_watched_through(ingest: Path, watcher: Watcher) -> None:
     assert new == {(ingest / part).stat().st_ino for part in ("", "repo", "repo/src")}
 
 
+def test_a_name_that_is_not_utf8_means_looking_oneself(ingest: Path, watcher: Watcher) -> None:
+    """The library cannot say it: everything is looked at, and watched anew."""
+    watcher.follow(["", "repo/"])
+    (ingest / "repo" / "caf\udce9.py").write_text("x")
+    assert watcher.wait(10) is None
+    assert watcher.follow(["", "repo/"])
+    (ingest / "repo" / "b.py").write_text("x")
+    assert watcher.wait(10) == {"repo"}
+
+
 def _watched_inodes() -> set[int]:
     found = set()
     for descriptor in Path("/proc/self/fdinfo").iterdir():

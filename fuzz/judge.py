@@ -1,0 +1,32 @@
+"""The whole of both looks, on any bytes under any name."""
+
+import hashlib
+import sys
+
+import atheris
+import harness
+
+sys.path.insert(0, harness.PROJECT)
+with atheris.instrument_imports(include=["services.processor"]):
+    from services.processor.decontaminate import Benchmarks
+    from services.processor.judge import judge, parse
+
+BENCHMARKS = Benchmarks.load(None)
+
+
+def target(data: bytes) -> None:
+    path, data = harness.named(data)
+    judged = judge(path, data, BENCHMARKS)
+    assert (judged.draft is None) != (judged.refused is None)
+    if judged.draft is None:
+        return
+    draft = judged.draft
+    assert "\0" not in draft.text
+    assert draft.sha256 == hashlib.sha256(draft.text.encode()).digest()
+    assert draft.bands is None or len(draft.bands) == 112
+    again = judge(path, draft.text.encode(), BENCHMARKS).draft
+    assert again is None or again.sha256 == draft.sha256
+    parse(draft.language, draft.text)
+
+
+harness.run(target)
