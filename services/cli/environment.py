@@ -15,6 +15,7 @@ INLINE_COMMENT = re.compile(r"\s+#.*$")
 DEFAULTS = {  # relative paths are below the project folder
     "RATCHET_HOME": ".ratchet",
     "INGEST_DIR": "ingest",
+    "BENCHMARKS_DIR": "benchmarks",
     "ADAPTERS_DIR": "adapters",
     "RECIPE": "demo",
     "MIN_NEW_FILES": "100",  # the demonstration starts as soon as it can

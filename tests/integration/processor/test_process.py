@@ -168,7 +168,7 @@ def test_a_hostile_source_harms_nothing(ingest: Path, processor, files, rows) ->
         "hostile/loop": "symlink",
         "hostile/pipe.py": "special_file",
         "hostile/sparse.py": "too_large",
-        "hostile/brackets.py": "long_line",
+        "hostile/brackets.py": "minified",
         "hostile/good.py": None,
     }
     assert time.monotonic() - begun < 20
