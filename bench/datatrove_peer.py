@@ -9,6 +9,8 @@ expression; datatrove's own tokenizer for English takes four times as long. Betw
 JSON lines and signatures, as it is made to. The last line printed is RESULT and a JSON object.
 """
 
+# mypy: disable-error-code="import-not-found"
+
 import json
 import os
 import re
@@ -151,4 +153,4 @@ def count_lines(path: Path) -> int:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4], workers=int(sys.argv[4]) if len(sys.argv) > 4 else 1)
+    main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]) if len(sys.argv) > 4 else 1)

@@ -32,7 +32,7 @@ COUNT = """
 """
 DONE = """
     SELECT count(*) AS seen,
-           count(*) FILTER (WHERE last_scanned_at >= coalesce(%(since)s, '-infinity')) AS scanned,
+           count(last_scanned_at) FILTER (WHERE %(since)s IS NULL OR last_scanned_at >= %(since)s) AS scanned,
            EXISTS (SELECT FROM claims) AS busy
     FROM sources
     WHERE name = ANY(%(names)s)
@@ -215,7 +215,7 @@ def family_cpu_seconds(process: psutil.Process) -> float:
     return total
 
 
-def two_process_speedup(rounds: int = 3) -> float:
+def two_process_speedup(rounds: int) -> float:
     """How much more two processes that share nothing do than one, now and here: the most workers can gain."""
     code = "sum(number * number % 7 for number in range(6_000_000))"
 

@@ -42,7 +42,7 @@ WARM_FILES = 100  # for each worker, before anything is measured
 IDLE_CPU = 0.1  # of a core: below that all processors rest
 VOWELS, CONSONANTS = b"aeiou", b"bcdfghjklmnpqrstvwxyz"
 WORD = re.compile(rb"[A-Za-z_]\w{2,}")
-RESERVED = frozenset(word.encode() for word in keyword.kwlist + keyword.softkwlist) | frozenset(
+RESERVED = frozenset(word.encode() for word in [*keyword.kwlist, *keyword.softkwlist]) | frozenset(
     b"""abstract alignas alignof and_eq any arguments asm assert async auto await bitand bitor boolean break
     byte case catch char chan class co_await co_return co_yield compl concept const const_cast
     consteval constexpr constinit constructor continue crate debugger declare decltype def default

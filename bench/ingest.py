@@ -27,7 +27,7 @@ from bench import corpus as corpora
 from bench import full, same_steps, stages
 from bench.corpus import Corpus
 from bench.full import Run, Server, say
-from services.core.settings import PROJECT
+from services.core.settings import PROJECT, Target
 
 HOME = PROJECT / ".ratchet" / "bench"
 PEER = ("datatrove[processing,io]==0.10.1",)
@@ -61,10 +61,10 @@ def measure(paths: list[Path], most: int, options: argparse.Namespace) -> Figure
     corpus = corpora.gather(paths, most, home / "ingest", home / "sdists")
     figures = _describe(corpus, home)
     if not options.without_peer:
-        figures |= compare(corpus, home, deadline)
+        figures |= compare(corpus, home, deadline, options.rounds)
     server = Server(home / "home")
     try:
-        figures |= ingest(corpus, server, deadline)
+        figures |= ingest(corpus, server, deadline, options.rounds)
     finally:
         server.stop()
         shutil.rmtree(corpus.folder, ignore_errors=True)
@@ -97,7 +97,7 @@ def _describe(corpus: Corpus, home: Path) -> Figures:
 # The same steps as datatrove
 
 
-def compare(corpus: Corpus, home: Path, deadline: float) -> Figures:
+def compare(corpus: Corpus, home: Path, deadline: float, rounds: int) -> Figures:
     """Both arms in turn, each in a process of its own, on the files that pass our filters."""
     python = _peer(home / "datatrove")
     if python is None:
@@ -105,7 +105,7 @@ def compare(corpus: Corpus, home: Path, deadline: float) -> Figures:
         return {}
     bench = PROJECT / "bench"
     ours, theirs = [], []
-    for number in range(1, ROUNDS + 1):
+    for number in range(1, rounds + 1):
         ours.append(_arm([sys.executable, str(bench / "same_steps.py")], corpus, home, "ours"))
         theirs.append(_arm([str(python), str(bench / "datatrove_peer.py")], corpus, home, "theirs"))
         say(f"round {number}, same steps, one process each:"
@@ -166,11 +166,11 @@ def _peer(folder: Path) -> Path | None:
 # Full ingestion
 
 
-def ingest(corpus: Corpus, server: Server, deadline: float) -> Figures:
+def ingest(corpus: Corpus, server: Server, deadline: float, rounds: int) -> Figures:
     """One worker and two in turn; then the stages by themselves, and an unchanged tree."""
     runs: dict[int, list[Run]] = {1: [], 2: []}
     figures: Figures = {}
-    for number in range(1, ROUNDS + 1):
+    for number in range(1, rounds + 1):
         for workers in (1, 2):
             with server.database() as target:
                 begun = time.monotonic()
@@ -185,7 +185,7 @@ def ingest(corpus: Corpus, server: Server, deadline: float) -> Figures:
     walls = {workers: [run.wall_s for run in runs[workers]] for workers in runs}
     best_speedup = min(walls[1]) / min(walls[2])
     median_speedup = statistics.median(walls[1]) / statistics.median(walls[2])
-    ceiling = full.two_process_speedup()
+    ceiling = full.two_process_speedup(rounds)
     say(
         f"two workers {best_speedup:.2f} × one (best of {len(walls[1])}), {median_speedup:.2f} × (median);"
         f" two processes that share nothing reach {ceiling:.2f} × on this machine now"
@@ -203,7 +203,7 @@ def ingest(corpus: Corpus, server: Server, deadline: float) -> Figures:
     }
 
 
-def _rescan(target: full.Target, corpus: Corpus) -> Figures:
+def _rescan(target: Target, corpus: Corpus) -> Figures:
     measured = [full.rescan(target, corpus.folder) for _ in range(RESCANS)]
     wall = max(unchanged / seconds for unchanged, seconds, _ in measured)
     cpu = max(unchanged / seconds for unchanged, _, seconds in measured)
@@ -211,7 +211,7 @@ def _rescan(target: full.Target, corpus: Corpus) -> Figures:
     return {"rescan_files_per_s": round(wall), "rescan_files_per_cpu_s": round(cpu)}
 
 
-def _stages(corpus: Corpus, server: Server, target: full.Target, run: Run) -> Figures:
+def _stages(corpus: Corpus, server: Server, target: Target, run: Run) -> Figures:
     found = stages.measure(corpus.folder, server, target)
     print(found.table(run.files, run.cpu_s), flush=True)
     say(f"full ingestion takes {run.cpu_s / found.floor_s:.2f} × the sum of its floors")
@@ -226,6 +226,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="at most ten minutes on two cores")
     parser.add_argument(
         "--files", type=int, help="of the corpus, at most; default 12,000 with --quick, or 40,000"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=ROUNDS, help="of each pair of arms, as far as time allows"
     )
     parser.add_argument("--without-peer", action="store_true", help="leave out datatrove")
     parser.add_argument("--home", type=Path, default=HOME, help="folder for what the bench needs and makes")

@@ -25,7 +25,7 @@ from services.processor import decode, filters, language, score  # noqa: E402
 from services.processor.languages import CODE  # noqa: E402
 from services.processor.reasons import Reason  # noqa: E402
 from services.processor.thresholds import LIMITS  # noqa: E402
-from services.processor.values import Code, Rejection  # noqa: E402
+from services.processor.values import Code, Rejection, Score  # noqa: E402
 
 PASSES = 70  # the default of QUALITY_THRESHOLD
 SKIPPED = {".git", "__pycache__", "node_modules"}
@@ -42,7 +42,7 @@ class Clock:
     """CPU seconds of each stage."""
 
     def __init__(self) -> None:
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self._since = time.process_time()
 
     def start(self) -> None:
@@ -54,7 +54,7 @@ class Clock:
         self._since = now
 
 
-def judge(path: str, data: bytes, clock: Clock) -> tuple[Code, score.Score] | Rejection:
+def judge(path: str, data: bytes, clock: Clock) -> tuple[Code, Score] | Rejection:
     """The first look of the processor, as far as filters and score, timed by stage."""
     clock.start()
     if refused := language.refuse_by_name(path) or filters.refuse_by_name(path):
@@ -79,9 +79,9 @@ def judge(path: str, data: bytes, clock: Clock) -> tuple[Code, score.Score] | Re
     return code, scored
 
 
-def look(root: Path, clock: Clock) -> tuple[list[tuple[Code, score.Score]], Counter[str], int]:
+def look(root: Path, clock: Clock) -> tuple[list[tuple[Code, Score]], Counter[str], int]:
     """Print the tables of one repository; what is kept of it, its reasons and the bytes judged."""
-    kept: list[tuple[Code, score.Score]] = []
+    kept: list[tuple[Code, Score]] = []
     reasons: Counter[str] = Counter()
     examples: dict[str, str] = {}
     size = 0
@@ -104,7 +104,7 @@ def look(root: Path, clock: Clock) -> tuple[list[tuple[Code, score.Score]], Coun
     return kept, reasons, size
 
 
-def print_shares(kept: list[tuple[Code, score.Score]]) -> None:
+def print_shares(kept: list[tuple[Code, Score]]) -> None:
     values: dict[str, list[int]] = defaultdict(list)
     for code, scored in kept:
         values[code.language].append(scored.value)
@@ -122,10 +122,10 @@ def print_shares(kept: list[tuple[Code, score.Score]]) -> None:
             print(f"  {word:<8}{scored.value:>4}  {code.path}")
 
 
-def microseconds_by_figure(kept: list[tuple[Code, score.Score]]) -> dict[str, float]:
+def microseconds_by_figure(kept: list[tuple[Code, Score]]) -> dict[str, float]:
     """CPU time of each figure in the order they are asked for: each pays for what it is first to need."""
     names = dict.fromkeys([limit.figure for limit in LIMITS] + [ramp.figure for ramp in score.RAMPS.values()])
-    spent: Counter[str] = Counter()
+    spent: defaultdict[str, float] = defaultdict(float)
     for code, _ in kept:
         fresh = Code(code.path, code.language, code.text, code.data, code.lines)
         wanted = {limit.figure for limit in filters.LIMITS_OF[code.language]}
@@ -135,7 +135,10 @@ def microseconds_by_figure(kept: list[tuple[Code, score.Score]]) -> dict[str, fl
                 start = time.perf_counter()
                 getattr(fresh.figures, name)
                 spent[name] += time.perf_counter() - start
-    return {name: round(1e6 * seconds / len(kept), 1) for name, seconds in spent.most_common()}
+    return {
+        name: round(1e6 * seconds / len(kept), 1)
+        for name, seconds in sorted(spent.items(), key=lambda item: -item[1])
+    }
 
 
 def main() -> None:
@@ -144,7 +147,9 @@ def main() -> None:
     )
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH")
     args = parser.parse_args()
-    clock, kept, reasons, size = Clock(), [], Counter(), 0
+    clock, size = Clock(), 0
+    kept: list[tuple[Code, Score]] = []
+    reasons: Counter[str] = Counter()
     shares = {}
     for root in args.paths:
         kept_here, reasons_here, size_here = look(root, clock)

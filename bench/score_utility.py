@@ -26,6 +26,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -228,8 +229,8 @@ def bits_per_byte(model: Any, files: list[File], begin: int) -> dict[str, float]
 
     device = next(model.parameters()).device
     model.eval()
-    bits: Counter[str] = Counter()
-    sizes: Counter[str] = Counter()
+    bits: defaultdict[str, float] = defaultdict(float)
+    sizes: defaultdict[str, float] = defaultdict(float)
     ordered = sorted(files, key=lambda file: len(file.tokens))
     for batch in (ordered[at : at + 32] for at in range(0, len(ordered), 32)):
         rows = [[begin, *window(file.tokens)] for file in batch]
@@ -252,13 +253,17 @@ def window(tokens: list[int]) -> list[int]:
     return tokens[start : start + CONTEXT - 1]
 
 
+def _figure(file: File, name: str) -> float:
+    return file.figures[name]
+
+
 def arms(files: list[File], by_figure: bool) -> Iterator[tuple[str, list[File]]]:
     """What to train on, by name."""
     yield from thirds(files, lambda file: file.score).items()
     yield "random", files
     if by_figure:
         for figure in sorted(files[0].figures):
-            parts = thirds(files, lambda file, figure=figure: file.figures[figure])
+            parts = thirds(files, partial(_figure, name=figure))
             yield f"+{figure}", parts["top"]
             yield f"-{figure}", parts["bottom"]
 

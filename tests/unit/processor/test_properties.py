@@ -95,7 +95,7 @@ def test_any_file_is_a_draft_or_a_refusal(path: str, data: bytes) -> None:
     storable(draft.text)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(judgement), type=Judgement) == judgement
     assert draft.sha256 == hashlib.sha256(draft.text.encode()).digest()
-    assert draft.bytes == len(draft.text.encode())
+    assert draft.size_bytes == len(draft.text.encode())
     assert draft.lines == len(draft.text.splitlines())
     assert draft.language in hostile_texts.EXTENSIONS
 
