@@ -49,7 +49,8 @@ def main(corpus: Path, paths: Path, out: Path) -> None:
     lines: dict[bytes, bytes] = {}  # of each text once
     passed = 0
     for name in names:
-        found = look(name, (corpus / name).read_bytes())
+        with open(f"{corpus}/{name}", "rb", buffering=0) as file:  # noqa: PTH123 - half the time of read_bytes
+            found = look(name, file.read())
         if found is None:
             continue
         passed += 1

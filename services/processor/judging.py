@@ -1,63 +1,41 @@
-"""The judge process: hostile bytes are decoded, searched and parsed here, and nowhere else.
+"""Ask the judge process: hostile bytes are decoded, searched and parsed there, and nowhere else.
 
-A child without credentials, with limits on memory and on processor time a request; it opens no
-file of a source. When it dies or hangs, the batch is asked again file by file, in a new child, so that
-the one file that did it is refused for it and the others are judged as ever.
-
-Frames over its standard input and output: four bytes of length, then msgpack, decoded into typed
-values on both sides (a child that was taken over can answer nonsense, but not make us run it).
+It is a child without credentials, with limits on memory and on processor time a request, and opens no
+file of a source. When it dies or hangs, the batch is asked again file by file, so that the one file
+that did it is refused for it and the others are judged as ever.
 """
 
 import logging
 import os
-import resource
 import select
 import signal
-import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from services.core.errors import RatchetError
-from services.core.process import die_with_parent
 from services.core.settings import PROJECT
+from services.processor import messages
+from services.processor.messages import LENGTH, ToJudge, ToParse
 from services.processor.reasons import Reason
 from services.processor.values import Judgement, Parsed, Rejection
-
-if TYPE_CHECKING:
-    from services.processor.decontaminate import Benchmarks
 
 log = logging.getLogger(__name__)
 
 REQUEST_FILES = 64
 REQUEST_BYTES = 1_000_000  # of a request with more than one file
-CPU_SECONDS = 10  # a request may use; the slowest megabyte we know takes under two
 WALL_SECONDS = 60.0  # a request may take on a busy machine
-DATA_BYTES = 400_000_000  # the child's private memory; a few files at the size limit need 150 MB
+FATAL = frozenset({Reason.JUDGE_CRASHED, Reason.JUDGE_TIMEOUT})
 MAX_ANSWER_BYTES = 64_000_000  # a megabyte that is nothing but units answers with 10 MB
-LENGTH = struct.Struct("<I")
 
 
-class ToJudge(msgspec.Struct, tag=True):
-    files: list[tuple[str, bytes]]  # path below its source, bytes
-
-
-class ToParse(msgspec.Struct, tag=True):
-    texts: list[tuple[str, str]]  # language, text
-
-
-Request = ToJudge | ToParse
 Item = TypeVar("Item", tuple[str, bytes], tuple[str, str])
 Answer = TypeVar("Answer")
-_encode = msgspec.msgpack.Encoder().encode
-_requests = msgspec.msgpack.Decoder(Request)
-_judgements = msgspec.msgpack.Decoder(list[Judgement])
-_parsed = msgspec.msgpack.Decoder(list[Parsed])
 
 
 class JudgeDiedError(Exception):
@@ -106,21 +84,35 @@ class Judge:
             child.kill()
             child.communicate()
 
-    def _judge(self, files: list[tuple[str, bytes]]) -> list[Judgement]:
-        return self._answers(_judgements, ToJudge(files), files)
+    def _judge(self, files: list[tuple[str, bytes]], *, alone: bool = False) -> list[Judgement]:
+        return self._answers(messages.judgements, ToJudge(files, alone), files)
 
     def _judge_alone(self, file: tuple[str, bytes]) -> Judgement:
         try:
-            return self._judge([file])[0]
+            answer = self._judge([file], alone=True)[0]
         except JudgeDiedError as exc:
-            log.warning("%s: %s", file[0], exc)
-            return Judgement(None, refused=exc.refusal)
+            answer = Judgement(None, refused=exc.refusal)
+        if answer.refused is not None and answer.refused.reason in FATAL:
+            log.warning("%s: %s", file[0], answer.refused.detail)
+        return answer
 
-    def _parse(self, texts: list[tuple[str, str]]) -> list[Parsed]:
-        return self._answers(_parsed, ToParse(texts), texts)
+    def _parse(self, texts: list[tuple[str, str]], *, alone: bool = False) -> list[Parsed]:
+        return self._answers(messages.parsed, ToParse(texts, alone), texts)
+
+    def _parse_alone(self, text: tuple[str, str]) -> Parsed:
+        try:
+            answer = self._parse([text], alone=True)[0]
+        except JudgeDiedError as exc:
+            answer = Parsed(refused=exc.refusal)
+        if answer.refused is not None and answer.refused.reason in FATAL:
+            log.warning("a %s text of %d characters: %s", text[0], len(text[1]), answer.refused.detail)
+        return answer
 
     def _answers(
-        self, decoder: msgspec.msgpack.Decoder[list[Answer]], request: Request, asked: Sequence[object]
+        self,
+        decoder: msgspec.msgpack.Decoder[list[Answer]],
+        request: messages.Request,
+        asked: Sequence[object],
     ) -> list[Answer]:
         """One for each of what was asked; a child that answers anything else is not asked again."""
         payload = self._ask(request)
@@ -135,18 +127,11 @@ class Judge:
             raise JudgeDiedError(Rejection(Reason.JUDGE_CRASHED, said))
         return answers
 
-    def _parse_alone(self, text: tuple[str, str]) -> Parsed:
-        try:
-            return self._parse([text])[0]
-        except JudgeDiedError as exc:
-            log.warning("a %s text of %d characters: %s", text[0], len(text[1]), exc)
-            return Parsed(refused=exc.refusal)
-
-    def _ask(self, request: Request) -> bytes:
+    def _ask(self, request: messages.Request) -> bytes:
         child = self._child or self._start()
         assert child.stdin is not None
         assert child.stdout is not None
-        payload = _encode(request)
+        payload = messages.encode(request)
         deadline = time.monotonic() + WALL_SECONDS
         try:
             _write(child.stdin.fileno(), LENGTH.pack(len(payload)) + payload, deadline)
@@ -160,7 +145,7 @@ class Judge:
         except TimeoutError:
             status = -signal.SIGXCPU
         self.close()
-        raise JudgeDiedError(_refusal(status))
+        raise JudgeDiedError(messages.how_it_ended(status))
 
     def _start(self) -> subprocess.Popen[bytes]:
         """A child that knows nothing of ours: no setting, no password, no descriptor but its two pipes.
@@ -172,7 +157,7 @@ class Judge:
             "OPENBLAS_NUM_THREADS": "1",  # it computes on one core, and each thread would reserve memory
             "RATCHET_PARENT_PID": str(os.getpid()),
         }
-        command = [sys.executable, "-P", "-m", "services.processor.judging", *self._arguments]
+        command = [sys.executable, "-P", "-m", "services.processor.judge_process", *self._arguments]
         pipe = subprocess.PIPE
         child = subprocess.Popen(command, stdin=pipe, stdout=pipe, bufsize=0, env=environment, cwd="/")
         self._child = child
@@ -205,14 +190,6 @@ def _batches(items: Sequence[Item]) -> list[list[Item]]:
     return batches
 
 
-def _refusal(status: int) -> Rejection:
-    """What to say of a file whose judge ended with this status."""
-    if status == -signal.SIGXCPU:
-        return Rejection(Reason.JUDGE_TIMEOUT, f"more than {CPU_SECONDS} s of processor time")
-    how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-    return Rejection(Reason.JUDGE_CRASHED, f"the judge process ended with {how}")
-
-
 def _write(descriptor: int, data: bytes, deadline: float) -> None:
     left = memoryview(data)
     while left:
@@ -234,76 +211,3 @@ def _read(descriptor: int, size: int, deadline: float) -> bytes:
             raise EOFError
         left = left[received:]
     return bytes(data)
-
-
-# The child's side
-
-
-def main(benchmarks: str, decontaminate: str) -> None:
-    die_with_parent(int(os.environ["RATCHET_PARENT_PID"]))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    from services.processor.decontaminate import Benchmarks
-    from services.processor.judge import judge, parse
-
-    stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
-    try:
-        folder = Path(benchmarks) if benchmarks else None
-        measured_by = Benchmarks.load(folder) if decontaminate == "yes" else Benchmarks.of(())
-    except (RatchetError, OSError) as exc:
-        _send(stdout, str(exc).encode())
-        return
-    resource.setrlimit(resource.RLIMIT_DATA, (DATA_BYTES, DATA_BYTES))
-    _send(stdout, b"")
-    while (request := _next(stdin)) is not None:
-        _limit_processor_time()
-        match request:
-            case ToJudge(files):
-                answer = _encode([_judged(judge, path, data, measured_by) for path, data in files])
-            case ToParse(texts):
-                answer = _encode([_parsed_text(parse, language, text) for language, text in texts])
-        _send(stdout, answer)
-
-
-def _judged(
-    judge: Callable[[str, bytes, "Benchmarks"], Judgement], path: str, data: bytes, measured_by: "Benchmarks"
-) -> Judgement:
-    try:
-        return judge(path, data, measured_by)
-    except Exception as exc:  # a fault of ours, or no memory: of this file alone
-        return Judgement(None, refused=_fault(exc))
-
-
-def _parsed_text(parse: Callable[[str, str], Parsed], language: str, text: str) -> Parsed:
-    try:
-        return parse(language, text)
-    except Exception as exc:
-        return Parsed(refused=_fault(exc))
-
-
-def _fault(exc: Exception) -> Rejection:
-    return Rejection(Reason.JUDGE_CRASHED, f"{type(exc).__name__}: {exc}"[:200])
-
-
-def _send(stream: BinaryIO, payload: bytes) -> None:
-    stream.write(LENGTH.pack(len(payload)) + payload)
-    stream.flush()
-
-
-def _next(stream: BinaryIO) -> Request | None:
-    head = stream.read(LENGTH.size)
-    if len(head) < LENGTH.size:
-        return None
-    (length,) = LENGTH.unpack(head)
-    request: Request = _requests.decode(stream.read(length))
-    return request
-
-
-def _limit_processor_time() -> None:
-    """From now on so many seconds, or the kernel ends this process (SIGXCPU)."""
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 1 + CPU_SECONDS, hard))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

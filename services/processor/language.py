@@ -5,7 +5,7 @@ Names are looked up in the table of the `identify` library, and first in our own
 
 from functools import lru_cache
 
-import re2  # type: ignore[import-untyped]
+import re2
 from identify import identify
 
 from services.processor.reasons import Reason

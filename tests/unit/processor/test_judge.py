@@ -58,7 +58,7 @@ def test_good_code_is_kept_as_it_is() -> None:
     assert isinstance(kept, Draft)
     assert kept.text.encode() == PYTHON
     assert kept.sha256 == hashlib.sha256(PYTHON).digest()
-    assert (kept.language, kept.bytes, kept.lines) == ("python", len(PYTHON), 8)
+    assert (kept.language, kept.size_bytes, kept.lines) == ("python", len(PYTHON), 8)
 
 
 def test_a_byte_order_mark_is_not_part_of_the_text() -> None:

@@ -26,7 +26,8 @@ def judge() -> Iterator[Judge]:
 def wicked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the child, `judge` does to itself what the file says, as a broken parser might."""
     (tmp_path / "sitecustomize.py").write_text(
-        "import os, services.processor.judge as module\n"
+        "import os, services.processor.judge as module, services.processor.messages as messages\n"
+        "messages.CPU_SECONDS = 1\n"
         "judge = module.judge\n"
         "def wicked(path, data, benchmarks):\n"
         "    if path.endswith('.wicked'): exec(data)\n"
@@ -34,7 +35,6 @@ def wicked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "module.judge = wicked\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(judging, "CPU_SECONDS", 1)
     monkeypatch.setattr(judging, "WALL_SECONDS", 20.0)
 
 
