@@ -40,11 +40,12 @@ from services.processor import (
 from services.processor.decontaminate import Benchmarks
 from services.processor.grammars import GRAMMARS
 from services.processor.judge import judge_path
-from services.processor.judging import ToJudge, ToParse
+from services.processor.messages import ToJudge, ToParse
 from services.processor.options import Options
 from services.processor.source import Source
 from services.processor.values import Code, Draft, Found, Judgement, Parsed, Read, Rejection
 
+REQUEST = 64  # files that a judge process is sent at once
 BATCH = 256  # files, as a chunk has them: what one stage leaves in the caches, the next one finds there
 TABLES = ("sources", "contents", "units", "groups", "bands", "files")  # in the order of their references
 JUDGE_START = """
@@ -220,15 +221,26 @@ def _second_look(stages: Stages, judged: _Judged) -> None:
         candidates = [clusters.Candidate(draft.sha256, draft.score.value, draft.bands) for draft in drafts]
         decision = clusters.decide(candidates, {}, {})
     kept = [judged.drafts[address] for address in decision.kept]
+    with stages.timed("msgpack"):
+        for start in range(0, len(judged.requests), REQUEST):
+            batch = drafts[start : start + REQUEST]
+            _there_and_back(
+                ToJudge(judged.requests[start : start + REQUEST]), [Judgement(None, one) for one in batch]
+            )
+    for start in range(0, len(kept), REQUEST):
+        _parse(stages, kept[start : start + REQUEST])
+
+
+def _parse(stages: Stages, kept: Sequence[Draft]) -> None:
+    """A request's worth, so that no more is held than a judge process holds."""
     texts = [(GRAMMARS[draft.language], draft.text.encode()) for draft in kept if draft.language in GRAMMARS]
-    for grammar, data in texts:
-        parser = syntax.parser(grammar.module, grammar.entry)
-        with stages.timed("parse, units", ours=False):
+    parsers = [(syntax.parser(grammar.module, grammar.entry), data) for grammar, data in texts]
+    with stages.timed("parse, units", ours=False):
+        for parser, data in parsers:
             parser.parse(data)
     with stages.timed("parse, units", floor=False):
         found = [units.split(draft.language, draft.text) for draft in kept]
     with stages.timed("msgpack"):
-        _there_and_back(ToJudge(judged.requests), [Judgement(draft.language, draft) for draft in drafts])
         parsed = [Parsed(refused=one) if isinstance(one, Rejection) else Parsed(one) for one in found]
         _there_and_back(ToParse([(draft.language, draft.text) for draft in kept]), parsed)
 
@@ -247,10 +259,11 @@ def _store(stages: Stages, server: Server, finished: Target) -> None:
             for table in TABLES:
                 with Path(folder, table).open("wb") as file:
                     cursor.copy_expert(f"COPY {table} TO STDOUT", file)
-        before = server.cpu_seconds() + time.process_time()
-        with closing(db.connect(empty)) as connection, connection, connection.cursor() as cursor:
+        with closing(db.connect(empty)) as connection, connection.cursor() as cursor:
+            before = server.cpu_seconds() + time.process_time()
             for table in TABLES:
                 with Path(folder, table).open("rb") as file:
                     cursor.copy_expert(f"COPY {table} FROM STDIN", file)
-        used = server.cpu_seconds() + time.process_time() - before
+            connection.commit()
+            used = server.cpu_seconds() + time.process_time() - before  # the backend still lives
         stages.add("rows by COPY, with the server", used, used)

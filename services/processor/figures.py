@@ -17,6 +17,15 @@ MEASURED_STRINGS = 12_000  # characters of code searched for string literals
 MEASURED_NAMES = 2_000  # characters of code searched for identifiers
 MEASURED_WORDS = 2_000  # characters of code whose words are counted
 NOTICE_CHARACTERS = 2_500  # of the first comments, where a licence notice stands
+NOTICE_WORDS = (
+    "copyright",
+    "license",
+    "licence",
+    "spdx-",
+    "warranty",
+    "all rights reserved",
+    "hereby granted",
+)
 NOTICE_BEGINNING = 12  # characters: the text begins with its comments
 DEEP_LEVELS = 4
 FEW_WORDS = 50  # below that every sequence is a large part
@@ -74,10 +83,12 @@ class Figures(Characters):
     @once
     def _notice(self) -> int:
         """Lines of comment at the top up to the last that speaks of rights: they document nothing."""
-        head = self.comment[:NOTICE_CHARACTERS]
-        if not head or not self._flat.startswith(head[:NOTICE_BEGINNING]):
+        head = self.comment[:NOTICE_CHARACTERS].lower()
+        if not head or not self._flat[:NOTICE_BEGINNING].lower().startswith(head[:NOTICE_BEGINNING]):
             return 0
-        spoken = max((match.end() for match in patterns.NOTICE.finditer(head)), default=0)
+        spoken = max(head.rfind(word) for word in NOTICE_WORDS)
+        if spoken < 0:
+            return 0
         return head.count("\n", 0, spoken)
 
     @once

@@ -45,8 +45,3 @@ HEX_WORD = re.compile(r"0[xX][0-9a-fA-F]++")
 DOUBLE_QUOTED = re.compile(r'"[^"\n]*+"')
 SINGLE_QUOTED = re.compile(r"'[^'\n]*+'")
 QUOTES_SINGLY = frozenset({"python", "javascript", "typescript", "ruby", "php", "shell", "sql"})
-
-# What a notice of rights at the top of a file speaks of
-NOTICE = re.compile(
-    r"(?i)copyright|licen[cs]e|spdx-|warranty|all rights reserved|permission is hereby granted"
-)

@@ -210,8 +210,9 @@ class Storing:
         redactions = [[redaction.kind, redaction.line] for redaction in draft.redactions]
         score = draft.score
         return (
-            content_id, draft.sha256, self._cluster_of[content_id], draft.language, draft.text, draft.size_bytes,
-            draft.lines, len(draft.text), score.value, score.points, score.version, draft.licence, redactions,
+            content_id, draft.sha256, self._cluster_of[content_id], draft.language, draft.text,
+            draft.size_bytes, draft.lines, len(draft.text), score.value, score.points, score.version,
+            draft.licence, redactions,
             True,
         )  # fmt: skip
 
