@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.processor import source
-from services.processor.ignore import is_vendored
-from services.processor.options import Options
+from services.processor.sources import source
+from services.processor.sources.ignore import is_vendored
+from services.processor.sources.options import Options
 
 DOWNLOAD_SECONDS = 60.0  # for all of them together, on the first run; later ones find the archives
 # C, C++ and Python; TypeScript and Python; Rust and Python; Java, C++ and Python

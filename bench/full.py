@@ -19,10 +19,10 @@ from services.cli.postgres import EmbeddedPostgres
 from services.core import db
 from services.core.db import Database
 from services.core.settings import PROJECT, Settings, Target
-from services.processor import source
 from services.processor.progress import Progress
 from services.processor.rules import Rules
 from services.processor.scan import SourceScan
+from services.processor.sources import source
 
 TEMPLATE = "bench_template"
 LOOK_INTERVAL = 0.05  # seconds between two looks whether all is done

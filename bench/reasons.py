@@ -21,9 +21,9 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
-from services.processor import decode, filters, language, score  # noqa: E402
-from services.processor.languages import CODE  # noqa: E402
 from services.processor.reasons import Reason  # noqa: E402
+from services.processor.stages import decode, filters, language, score  # noqa: E402
+from services.processor.stages.languages import CODE  # noqa: E402
 from services.processor.thresholds import LIMITS  # noqa: E402
 from services.processor.values import Code, Rejection, Score  # noqa: E402
 

@@ -23,7 +23,7 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
-from services.processor import secrets  # noqa: E402
+from services.processor.stages import secrets  # noqa: E402
 
 PLANTED = 1_000
 MAX_FILES, MAX_BYTES = 5_000, 200_000

@@ -18,8 +18,9 @@ if __name__ == "__main__":  # not bench/, whose secrets.py is not Python's
 
 import msgspec
 
-from services.processor import clusters, decode, dedup, filters, language, minhash, score, words
+from services.processor import clusters
 from services.processor.judge import judge_path
+from services.processor.stages import decode, dedup, filters, language, minhash, score, words
 from services.processor.values import Code, Rejection
 
 

@@ -63,7 +63,7 @@ class File:
 
 
 def prepare(target: Path, paths: list[Path]) -> None:
-    from reasons import Clock, files, judge
+    from bench.reasons import Clock, files, judge
 
     from services.processor.values import Rejection
 

@@ -22,8 +22,13 @@ import msgspec
 from bench.full import Server
 from services.core import db
 from services.core.settings import PROJECT, Target
-from services.processor import (
-    clusters,
+from services.processor import clusters  # fmt: skip
+from services.processor.judge import judge_path
+from services.processor.messages import ToJudge, ToParse
+from services.processor.sources import source  # fmt: skip
+from services.processor.sources.options import Options
+from services.processor.sources.source import Source
+from services.processor.stages import (  # fmt: skip
     decode,
     dedup,
     filters,
@@ -32,17 +37,12 @@ from services.processor import (
     minhash,
     score,
     secrets,
-    source,
     syntax,
     units,
     words,
-)  # fmt: skip
-from services.processor.decontaminate import Benchmarks
-from services.processor.grammars import GRAMMARS
-from services.processor.judge import judge_path
-from services.processor.messages import ToJudge, ToParse
-from services.processor.options import Options
-from services.processor.source import Source
+)
+from services.processor.stages.decontaminate import Benchmarks
+from services.processor.stages.grammars import GRAMMARS
 from services.processor.values import Code, Draft, Found, Judgement, Parsed, Read, Rejection
 
 REQUEST = 64  # files that a judge process is sent at once
@@ -50,7 +50,7 @@ BATCH = 256  # files, as a chunk has them: what one stage leaves in the caches, 
 TABLES = ("sources", "contents", "units", "groups", "bands", "files")  # in the order of their references
 JUDGE_START = """
 import services.processor.judging, services.processor.judge
-from services.processor.decontaminate import Benchmarks
+from services.processor.stages.decontaminate import Benchmarks
 Benchmarks.load(None)
 """
 PROCESSOR_START = "import services.processor.worker"

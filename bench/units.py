@@ -3,7 +3,7 @@
     .venv/bin/python bench/units.py PATH…
 
 For every Python, Java, Go, Rust and C++ file below the paths the units with a body are counted twice: by
-services.processor.units and by a peer.
+services.processor.stages.units and by a peer.
 
 Python: ast. Java: the tree API of javac. Go: go/ast. Rust: rustc's own parser (-Zunpretty=ast-tree), for
 SLOW_FILES evenly spread files. C++: universal-ctags, which is no compiler; its slips show in the difference.
@@ -26,8 +26,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from services.processor import syntax, units
-from services.processor.grammars import GRAMMARS
+from services.processor.stages import syntax, units
+from services.processor.stages.grammars import GRAMMARS
 from services.processor.values import Rejection
 
 SUFFIXES = {

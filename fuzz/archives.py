@@ -9,8 +9,9 @@ import harness
 
 sys.path.insert(0, harness.PROJECT)
 with atheris.instrument_imports(include=["services.processor"]):
-    from services.processor import archives, thresholds
-    from services.processor.options import Options
+    from services.processor import thresholds
+    from services.processor.sources import archives
+    from services.processor.sources.options import Options
 
 SUFFIXES = [".zip", ".tar", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst", ".py.gz", ".py.xz", ".py.zst"]
 FOLDER = Path("/dev/shm" if os.access("/dev/shm", os.W_OK) else "/tmp")

@@ -7,7 +7,7 @@ import harness
 
 sys.path.insert(0, harness.PROJECT)
 with atheris.instrument_imports(include=["services.processor"]):
-    from services.processor import decode, language
+    from services.processor.stages import decode, language
     from services.processor.values import Rejection
 
 

@@ -7,8 +7,8 @@ import harness
 
 sys.path.insert(0, harness.PROJECT)
 with atheris.instrument_imports(include=["services.processor"]):
-    from services.processor import filters, score
-    from services.processor.languages import ALL
+    from services.processor.stages import filters, score
+    from services.processor.stages.languages import ALL
     from services.processor.values import Code
 
 LANGUAGES = sorted(ALL)

@@ -8,8 +8,8 @@ import harness
 
 sys.path.insert(0, harness.PROJECT)
 with atheris.instrument_imports(include=["services.processor"]):
-    from services.processor.decontaminate import Benchmarks
     from services.processor.judge import judge, parse
+    from services.processor.stages.decontaminate import Benchmarks
 
 BENCHMARKS = Benchmarks.load(None)
 

@@ -7,7 +7,7 @@ import harness
 
 sys.path.insert(0, harness.PROJECT)
 with atheris.instrument_imports(include=["services.processor"]):
-    from services.processor.secrets import redact
+    from services.processor.stages.secrets import redact
 
 
 def target(data: bytes) -> None:

@@ -7,8 +7,8 @@ import harness
 
 sys.path.insert(0, harness.PROJECT)
 with atheris.instrument_imports(include=["services.processor"]):
-    from services.processor import units
-    from services.processor.grammars import GRAMMARS
+    from services.processor.stages import units
+    from services.processor.stages.grammars import GRAMMARS
     from services.processor.values import Rejection
 
 LANGUAGES = sorted(GRAMMARS)

@@ -19,9 +19,9 @@ import yaml
 
 from services.cli.environment import Environment
 from services.core.errors import SourceError
-from services.processor import archives, options
-from services.processor.ignore import PASSED_OVER
-from services.processor.reading import FILE_FLAGS
+from services.processor.sources import archives, options
+from services.processor.sources.ignore import PASSED_OVER
+from services.processor.sources.reading import FILE_FLAGS
 
 LEFT_OUT = PASSED_OVER - {".git"}  # the repository is kept: it says when a file changed last
 QUIET = 1.0  # seconds between two lines of progress

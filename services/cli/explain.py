@@ -16,11 +16,11 @@ from services.core.errors import ConfigurationError, RatchetError
 from services.core.models import Json
 from services.metrics.document import strict_json
 from services.processor.judging import Judge
-from services.processor.paths import printable
 from services.processor.reason_texts import text as reason_text
 from services.processor.reasons import Reason
 from services.processor.rules import Rules
-from services.processor.score import RAMPS
+from services.processor.sources.paths import printable
+from services.processor.stages.score import RAMPS
 
 BY_COMPARISON = {Reason.NEAR_DUPLICATE.value}  # reasons that the file alone does not tell
 

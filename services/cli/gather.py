@@ -7,8 +7,8 @@ from pathlib import Path
 from services.cli.inert import inert
 from services.cli.locate import PathError
 from services.cli.remote import Folder, Root, is_url
-from services.processor import archives, git, source
-from services.processor.source import Source
+from services.processor.sources import archives, git, source
+from services.processor.sources.source import Source
 
 
 def gather(paths: Sequence[str]) -> dict[Root, list[Source]]:

@@ -26,7 +26,7 @@ from services.processor.pipeline import Pipeline
 from services.processor.progress import Progress
 from services.processor.rules import Rules
 from services.processor.scan import MAX_WAITING, SourceScan, Tally
-from services.processor.source import Source
+from services.processor.sources.source import Source
 
 CONNECTIONS = 3  # beside those of the workers: one holds the lock, one walks, one to spare
 MOST_PASSES = 3  # over everything: texts that were near duplicates of what went may be kept after all

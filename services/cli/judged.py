@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 from services.cli.locate import PathError, Place
 from services.core.errors import RatchetError
-from services.processor import licence_files, options, source
 from services.processor.judge import judge_path
 from services.processor.judging import Judge
 from services.processor.look import permitted
-from services.processor.options import Options
-from services.processor.reading import DIRECTORY_FLAGS, read_file
 from services.processor.rules import Rules
-from services.processor.source import Kind, Source
+from services.processor.sources import licence_files, options, source
+from services.processor.sources.options import Options
+from services.processor.sources.reading import DIRECTORY_FLAGS, read_file
+from services.processor.sources.source import Kind, Source
 from services.processor.values import Draft, Found, Read, Rejection, Unit
 
 

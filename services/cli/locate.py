@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services.core.errors import RatchetError
-from services.processor import archives, source
-from services.processor.paths import printable
-from services.processor.source import Kind, Source
+from services.processor.sources import archives, source
+from services.processor.sources.paths import printable
+from services.processor.sources.source import Kind, Source
 
 
 class PathError(RatchetError, ValueError):

@@ -11,19 +11,21 @@ from pathlib import Path
 from typing import Any, Self
 
 from services.core.errors import ConfigurationError
-from services.processor import ignore, licence, licence_files, thresholds
-from services.processor.ignore import IGNORE_FILES, PASSED_OVER, IgnoreRules, Scope, is_vendored
+from services.processor import thresholds
 from services.processor.judging import Judge
 from services.processor.look import FirstLook
-from services.processor.options import Options
-from services.processor.paths import fitting, printable, too_deep, too_long
-from services.processor.reading import VANISHED, Reader, too_large
 from services.processor.reasons import Reason
 from services.processor.rules import Rules
 from services.processor.scan import SourceScan
-from services.processor.source import Kind, Source
+from services.processor.sources import ignore, licence_files
+from services.processor.sources.ignore import IGNORE_FILES, PASSED_OVER, IgnoreRules, Scope, is_vendored
+from services.processor.sources.options import Options
+from services.processor.sources.paths import fitting, printable, too_deep, too_long
+from services.processor.sources.reading import VANISHED, Reader, too_large
+from services.processor.sources.source import Kind, Source
+from services.processor.sources.walk import Walk
+from services.processor.stages import licence
 from services.processor.values import Found, Read, Rejection
-from services.processor.walk import Walk
 
 STATE = (
     "ETag",

@@ -4,7 +4,8 @@ The first look, at every file: decode → language → filters → secrets → a
 The second, at what deduplication keeps: parse, which is dear → units.
 """
 
-from services.processor import (
+from services.processor.reasons import Reason
+from services.processor.stages import (
     decode,
     dedup,
     filters,
@@ -16,8 +17,7 @@ from services.processor import (
     units,
     words,
 )
-from services.processor.decontaminate import Benchmarks
-from services.processor.reasons import Reason
+from services.processor.stages.decontaminate import Benchmarks
 from services.processor.values import Code, Draft, Judgement, Parsed, Redaction, Rejection
 
 

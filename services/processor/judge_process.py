@@ -15,10 +15,10 @@ from typing import BinaryIO
 from services.core.errors import RatchetError
 from services.core.process import die_with_parent
 from services.processor import messages
-from services.processor.decontaminate import Benchmarks
 from services.processor.judge import judge, parse
 from services.processor.messages import LENGTH, ToJudge, ToParse
 from services.processor.reasons import Reason
+from services.processor.stages.decontaminate import Benchmarks
 from services.processor.values import Judgement, Parsed, Rejection
 
 ANSWERED = 77  # exit status of a fork that has sent its answer

@@ -6,14 +6,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from services.processor import licence, source, store
+from services.processor import store
 from services.processor.claims import Claim, Entry
 from services.processor.judge import judge_path
 from services.processor.judging import Judge
-from services.processor.reading import VANISHED, Reader
 from services.processor.reasons import Reason
 from services.processor.rules import Rules
-from services.processor.source import Source
+from services.processor.sources import source
+from services.processor.sources.reading import VANISHED, Reader
+from services.processor.sources.source import Source
+from services.processor.stages import licence
 from services.processor.values import Draft, Judgement, Outcome, Parsed, Read, Rejection
 
 

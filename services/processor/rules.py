@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services.core.settings import Settings
-from services.processor.score import SCORER_VERSION
+from services.processor.stages.score import SCORER_VERSION
 
 # Raise it with any change to filters, languages, redaction, licences, decontamination or units: what was
 # judged by older rules is judged again at the next walk.

@@ -11,17 +11,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from services.core.db import Database, Transaction
-from services.processor import claims, git, licence_files, options, source, store
-from services.processor.archives import ITSELF
+from services.processor import claims, store
 from services.processor.claims import Entry
-from services.processor.history import History
-from services.processor.options import Options
 from services.processor.progress import Progress
 from services.processor.reasons import BY_THE_WALK, TRIED_AGAIN
 from services.processor.rules import Rules
-from services.processor.source import Source
+from services.processor.sources import git, licence_files, options, source
+from services.processor.sources.archives import ITSELF
+from services.processor.sources.history import History
+from services.processor.sources.options import Options
+from services.processor.sources.source import Source
+from services.processor.sources.walk import Walk
 from services.processor.values import Found, Known, Rejection
-from services.processor.walk import Walk
 
 MAX_WAITING = 64  # chunks of a source that wait to be taken; the walk pauses while there are more
 WAIT = 0.05  # seconds between two looks whether others have finished their chunks

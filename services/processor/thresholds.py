@@ -1,6 +1,6 @@
 """Every threshold of the processor, its source beside it.
 
-LIMITS is the table of the filters: which figure (services/processor/figures.py) may not leave which
+LIMITS is the table of the filters: which figure (services/processor/stages/figures.py) may not leave which
 bounds, in which languages, and who says so. A file is refused by the first limit it passes, in
 the order of the table: cheap figures first.
 
@@ -12,8 +12,8 @@ source then says what the other bound would have cost.
 from dataclasses import dataclass
 from math import inf
 
-from services.processor.languages import ALL, CODE, DATA, MARKUP
 from services.processor.reasons import Reason
+from services.processor.stages.languages import ALL, CODE, DATA, MARKUP
 
 # Reading
 MAX_FILE_BYTES = 1_000_000  # the seed's cap

@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from services.processor.figures import Figures
 from services.processor.reasons import Reason
+from services.processor.stages.figures import Figures
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,15 @@ from services.core.errors import ConfigurationError, DatabaseUnavailableError
 from services.core.models import ServiceState
 from services.core.process import StopSignal
 from services.core.settings import Settings
-from services.processor import crew, source, store
+from services.processor import crew, store
 from services.processor.heartbeat import Heartbeat
-from services.processor.options import SUFFIX
 from services.processor.pipeline import Pipeline
 from services.processor.progress import Progress
 from services.processor.rules import Rules
 from services.processor.scan import SourceScan, Tally
-from services.processor.source import Source
+from services.processor.sources import source
+from services.processor.sources.options import SUFFIX
+from services.processor.sources.source import Source
 from services.processor.watch import Watcher
 
 log = logging.getLogger(__name__)

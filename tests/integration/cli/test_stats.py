@@ -6,7 +6,7 @@ import pytest
 
 from services.cli import sources, stats
 from services.core.errors import ConfigurationError
-from services.processor import source
+from services.processor.sources import source
 from tests.integration.processor.conftest import code
 
 

@@ -15,12 +15,12 @@ from psycopg2 import extensions
 
 from services.core import db
 from services.core.settings import PROJECT, Target
-from services.processor import source
 from services.processor.judging import Judge
 from services.processor.pipeline import Pipeline
 from services.processor.progress import Progress
 from services.processor.rules import Rules
 from services.processor.scan import SourceScan, Tally
+from services.processor.sources import source
 
 FUNCTION = '''"""What there is to know of {noun}."""
 

@@ -16,9 +16,9 @@ from dulwich.web import HTTPGitApplication
 
 from services.cli import add, clone, environment
 from services.core.errors import ConfigurationError, SourceError
-from services.processor import git, history, source
-from services.processor.options import Options
-from services.processor.source import Kind
+from services.processor.sources import git, history, source
+from services.processor.sources.options import Options
+from services.processor.sources.source import Kind
 from services.processor.values import Read
 from tests.unit.processor.repositories import Made
 
@@ -68,7 +68,7 @@ def test_include_and_exclude_are_written_beside_the_source(tmp_path: Path, inges
     """Where the processor looks for them."""
     (tmp_path / "repo").mkdir()
     add.add(ingest, str(tmp_path / "repo"), include=["*.py"], exclude=["gen/"])
-    from services.processor import options
+    from services.processor.sources import options
 
     chosen = options.read(ingest / "repo")
     assert chosen.refuse("a.py") is None

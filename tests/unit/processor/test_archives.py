@@ -18,10 +18,11 @@ from backports import zstd
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.processor import archives, compression, options, thresholds
-from services.processor.archives import ITSELF, is_archive, members
-from services.processor.options import Options
+from services.processor import thresholds
 from services.processor.reasons import Reason
+from services.processor.sources import archives, compression, options
+from services.processor.sources.archives import ITSELF, is_archive, members
+from services.processor.sources.options import Options
 from services.processor.values import Rejection
 
 Outcome = bytes | Reason

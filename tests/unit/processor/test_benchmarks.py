@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from services.core.errors import ConfigurationError
-from services.processor import benchmarks
+from services.processor.stages import benchmarks
 
 
 def only(folder):

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from services.processor import benchmarks, decontaminate, words
-from services.processor.benchmarks import Task
-from services.processor.decontaminate import Benchmarks
+from services.processor.stages import benchmarks, decontaminate, words
+from services.processor.stages.benchmarks import Task
+from services.processor.stages.decontaminate import Benchmarks
 
 TASKS = benchmarks.load(None)
 HUMAN_EVAL = Benchmarks.of(TASKS)

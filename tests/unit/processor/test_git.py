@@ -12,13 +12,14 @@ from typing import ClassVar
 import pytest
 from dulwich.pack import write_pack_index_v2
 
-from services.processor import bare, git, history, packs, thresholds
-from services.processor.bare import BlobReader, TreeWalk
-from services.processor.history import History
-from services.processor.objects import ObjectStore
-from services.processor.options import Options
-from services.processor.packs import ObjectError, TooLargeError
+from services.processor import thresholds
 from services.processor.reasons import Reason
+from services.processor.sources import bare, git, history, packs
+from services.processor.sources.bare import BlobReader, TreeWalk
+from services.processor.sources.history import History
+from services.processor.sources.objects import ObjectStore
+from services.processor.sources.options import Options
+from services.processor.sources.packs import ObjectError, TooLargeError
 from services.processor.values import Found, Read, Rejection
 from tests.unit.processor.repositories import LINK, SUBMODULE, Made
 

@@ -20,7 +20,7 @@ from tests.unit.processor.repositories import Made
 READ_ALL = """
 import json, resource, sys
 from pathlib import Path
-from services.processor import git, history, options, source
+from services.processor.sources import git, history, options, source
 rows = {}
 for found in source.find(Path(sys.argv[1])):
     said = options.Options() if found.kind is source.Kind.LOOSE else options.read(found.path)

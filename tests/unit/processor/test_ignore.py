@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from services.processor.ignore import IgnoreRules, Scope, is_usable, is_vendored
+from services.processor.sources.ignore import IgnoreRules, Scope, is_usable, is_vendored
 
 
 @pytest.mark.parametrize(

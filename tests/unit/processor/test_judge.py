@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.processor import thresholds
-from services.processor.decontaminate import Benchmarks
 from services.processor.judge import judge, judge_path
 from services.processor.reasons import Reason
+from services.processor.stages.decontaminate import Benchmarks
 from services.processor.values import Draft, Rejection
 
 NONE = Benchmarks.of(())

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from services.processor import language
-from services.processor.languages import ALL
 from services.processor.reasons import Reason
+from services.processor.stages import language
+from services.processor.stages.languages import ALL
 from services.processor.values import Rejection
 
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from services.processor.licence import is_permitted, of_file, of_text
+from services.processor.stages.licence import is_permitted, of_file, of_text
 
 HEADERS = [
     ("# SPDX-License-Identifier: Apache-2.0\nimport os\n", "Apache-2.0"),

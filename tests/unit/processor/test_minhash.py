@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from services.processor import minhash
+from services.processor.stages import minhash
 
 FOX = "The quick brown fox jumps over the lazy dog"
 

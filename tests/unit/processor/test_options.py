@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from services.core.errors import ConfigurationError
-from services.processor import options
+from services.processor.sources import options
 
 
 def test_without_a_file_everything_is_taken(tmp_path: Path) -> None:

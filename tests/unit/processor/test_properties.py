@@ -11,12 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from services.core.settings import PROJECT
-from services.processor import minhash, units
-from services.processor.decontaminate import Benchmarks
 from services.processor.judge import judge, parse
 from services.processor.judging import Judge
 from services.processor.reasons import Reason
-from services.processor.score import RAMPS
+from services.processor.stages import minhash, units
+from services.processor.stages.decontaminate import Benchmarks
+from services.processor.stages.score import RAMPS
 from services.processor.values import Draft, Judgement, Parsed, Rejection
 from tests.unit.processor import hostile_texts
 
@@ -183,7 +183,7 @@ def test_a_text_that_kills_its_parser_harms_no_other() -> None:
 
 SAMPLES = """
 import msgspec, sys
-from services.processor.decontaminate import Benchmarks
+from services.processor.stages.decontaminate import Benchmarks
 from services.processor.judge import judge, parse
 from tests.unit.processor.test_properties import FUNCTION
 secret = 'password = "kX93-mmQ0-11zz"  # someone@company.com\\n'

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from services.processor import thresholds
-from services.processor.options import Options
-from services.processor.reading import FileReader, read_file
 from services.processor.reasons import Reason
+from services.processor.sources.options import Options
+from services.processor.sources.reading import FileReader, read_file
+from services.processor.sources.walk import DirectoryWalk
 from services.processor.values import Found, Read, Rejection
-from services.processor.walk import DirectoryWalk
 
 OPEN = Path("/proc/self/fd")
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.processor import comments, score
-from services.processor.figures import Figures
-from services.processor.languages import ALL, CODE
+from services.processor.stages import comments, score
+from services.processor.stages.figures import Figures
+from services.processor.stages.languages import ALL, CODE
 from services.processor.values import Code, Score
 
 FUNCTION = '''

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.processor import secrets
-from services.processor.secrets import redact
+from services.processor.stages import secrets
+from services.processor.stages.secrets import redact
 from services.processor.values import Redaction
 
 HEX32 = "9f86d081884c7d659a2feaa0c55ad015"

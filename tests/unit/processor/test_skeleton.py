@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.processor import skeleton
+from services.processor.stages import skeleton
 
 CODE = """
 def total(prices, limit=10):

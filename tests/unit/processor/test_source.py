@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from services.processor import source
-from services.processor.options import Options, parse
-from services.processor.source import Kind
+from services.processor.sources import source
+from services.processor.sources.options import Options, parse
+from services.processor.sources.source import Kind
 from services.processor.values import Found, Read
 from tests.unit.processor.repositories import Made
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.processor import syntax, units
-from services.processor.grammars import GRAMMARS
 from services.processor.reasons import Reason
+from services.processor.stages import syntax, units
+from services.processor.stages.grammars import GRAMMARS
 from services.processor.values import Rejection, Unit
 
 # language → text, and its units as (kind, name, first line)

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.processor import ignore, options, thresholds, walk
-from services.processor.options import Options
+from services.processor import thresholds
 from services.processor.reasons import Reason
-from services.processor.walk import DirectoryWalk
+from services.processor.sources import ignore, options, walk
+from services.processor.sources.options import Options
+from services.processor.sources.walk import DirectoryWalk
 
 as_root = pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.processor import words
+from services.processor.stages import words
 
 
 @given(st.text(max_size=300))

@@ -7,21 +7,22 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from services.processor import tar, thresholds
-from services.processor.compression import (
+from services.processor import thresholds
+from services.processor.reasons import Reason
+from services.processor.sources import tar
+from services.processor.sources.compression import (
     DECOMPRESSORS,
     ArchiveTooLargeError,
     BrokenArchiveError,
     Stream,
 )
-from services.processor.ignore import PASSED_OVER, is_vendored
-from services.processor.member import Load, Member
-from services.processor.options import Options
-from services.processor.paths import fitting, printable_bytes, too_long
-from services.processor.reading import FILE_FLAGS, too_large
-from services.processor.reasons import Reason
+from services.processor.sources.ignore import PASSED_OVER, is_vendored
+from services.processor.sources.member import Load, Member
+from services.processor.sources.options import Options
+from services.processor.sources.paths import fitting, printable_bytes, too_long
+from services.processor.sources.reading import FILE_FLAGS, too_large
+from services.processor.sources.zip import ZipFile
 from services.processor.values import Found, Rejection
-from services.processor.zip import ZipFile
 
 log = logging.getLogger(__name__)
 

@@ -7,10 +7,10 @@ second look (units) parses; these figures decide whether a file is worth it.
 
 from collections import Counter
 
-from services.processor import comments, patterns
-from services.processor.characters import Characters
-from services.processor.languages import INDENT_COLUMNS, LINE_COMMENT, TWO_COLUMNS
-from services.processor.once import once
+from services.processor.stages import comments, patterns
+from services.processor.stages.characters import Characters
+from services.processor.stages.languages import INDENT_COLUMNS, LINE_COMMENT, TWO_COLUMNS
+from services.processor.stages.once import once
 
 MEASURED_LINES = 600  # of longer files the beginning stands for the whole
 MEASURED_STRINGS = 12_000  # characters of code searched for string literals

@@ -4,10 +4,11 @@ import os
 import re
 from collections.abc import Iterator
 
-from services.processor import licence, source
-from services.processor.options import Options
-from services.processor.paths import printable
-from services.processor.source import Source
+from services.processor.sources import source
+from services.processor.sources.options import Options
+from services.processor.sources.paths import printable
+from services.processor.sources.source import Source
+from services.processor.stages import licence
 from services.processor.values import Found, Read
 
 # LICENSE, LICENSE-MIT, COPYING.LESSER, licence.txt; no code about licences

@@ -3,9 +3,9 @@
 import re
 
 from services.processor import thresholds
-from services.processor.figures import Figures
-from services.processor.languages import ALL
 from services.processor.reasons import Reason
+from services.processor.stages.figures import Figures
+from services.processor.stages.languages import ALL
 from services.processor.thresholds import LIMITS, Limit
 from services.processor.values import Code, Rejection
 

@@ -14,10 +14,10 @@ from typing import Any
 import yaml
 
 from services.core.errors import ConfigurationError
-from services.processor import ignore
-from services.processor.ignore import IgnoreRules
-from services.processor.reading import read_file
 from services.processor.reasons import Reason
+from services.processor.sources import ignore
+from services.processor.sources.ignore import IgnoreRules
+from services.processor.sources.reading import read_file
 from services.processor.values import Rejection
 
 SUFFIX = ".ratchet.yaml"

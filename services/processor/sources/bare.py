@@ -5,14 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-from services.processor import ignore, thresholds
-from services.processor.git import Repository, TreeEntry
-from services.processor.ignore import PASSED_OVER, IgnoreRules, Scope, is_vendored
-from services.processor.options import Options
-from services.processor.packs import ObjectError, TooLargeError
-from services.processor.paths import fitting, printable_bytes, too_deep, too_long
-from services.processor.reading import too_large
+from services.processor import thresholds
 from services.processor.reasons import Reason
+from services.processor.sources import ignore
+from services.processor.sources.git import Repository, TreeEntry
+from services.processor.sources.ignore import PASSED_OVER, IgnoreRules, Scope, is_vendored
+from services.processor.sources.options import Options
+from services.processor.sources.packs import ObjectError, TooLargeError
+from services.processor.sources.paths import fitting, printable_bytes, too_deep, too_long
+from services.processor.sources.reading import too_large
 from services.processor.values import Found, Read, Rejection
 
 MAX_ENTRIES = 1_000_000  # of a tree, which may name one subtree over and over

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tree_sitter import Language, Node
 
-from services.processor.grammars import Grammar
+from services.processor.stages.grammars import Grammar
 
 MAX_NAME_BYTES = 200
 MAX_DECLARATORS = 50  # nested in one C declaration

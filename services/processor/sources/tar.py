@@ -6,9 +6,9 @@ sparse files of any size into memory. Formats: tar(5) of libarchive; ustar, GNU 
 
 from collections.abc import Iterator
 
-from services.processor.compression import BrokenArchiveError, Stream
-from services.processor.member import Load, Member
 from services.processor.reasons import Reason
+from services.processor.sources.compression import BrokenArchiveError, Stream
+from services.processor.sources.member import Load, Member
 from services.processor.values import Rejection
 
 BLOCK = 512

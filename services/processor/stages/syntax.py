@@ -11,8 +11,8 @@ from pathlib import Path
 
 from tree_sitter import Language, Parser, Tree
 
-from services.processor.grammars import GRAMMARS
 from services.processor.reasons import Reason
+from services.processor.stages.grammars import GRAMMARS
 from services.processor.values import Rejection
 
 MAX_CPU_SECONDS = 2.0  # honest code parses at 2–10 MB/s, files have about 1 MB at most

@@ -11,7 +11,7 @@ import struct
 import xxhash
 from rensa import RMinHash  # type: ignore[import-untyped]
 
-from services.processor import words
+from services.processor.stages import words
 
 BANDS = 14
 ROWS = 8  # minima a band

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-from services.processor.compression import (
+from services.processor.reasons import Reason
+from services.processor.sources.compression import (
     DAMAGES,
     DECOMPRESSORS,
     BrokenArchiveError,
@@ -23,8 +24,7 @@ from services.processor.compression import (
     Decompressor,
     Inflate,
 )
-from services.processor.member import Load, Member
-from services.processor.reasons import Reason
+from services.processor.sources.member import Load, Member
 from services.processor.values import Rejection
 
 END = struct.Struct("<4s4H2LH")

@@ -7,7 +7,7 @@ its own and a dependency, for what is 30 lines here.
 import re
 from fnmatch import fnmatchcase
 
-from services.processor import licence_texts
+from services.processor.stages import licence_texts
 
 HEAD_LINES = 60
 HEAD_CHARACTERS = 4_000  # of which no more than HEAD_LINES count

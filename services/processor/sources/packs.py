@@ -14,7 +14,7 @@ from typing import NamedTuple
 from dulwich.errors import ApplyDeltaError
 from dulwich.pack import apply_delta
 
-from services.processor.reading import FILE_FLAGS
+from services.processor.sources.reading import FILE_FLAGS
 
 MAX_OBJECT_BYTES = 16_000_000  # of any object: a folder of 100,000 files is a tree of 4 MB
 MAX_DELTAS = 512  # in a chain; git makes 50

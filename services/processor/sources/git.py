@@ -16,9 +16,9 @@ from typing import NamedTuple, Self
 from dulwich.errors import ObjectFormatException
 from dulwich.objects import parse_tree
 
-from services.processor.objects import ObjectStore
-from services.processor.packs import ObjectError
-from services.processor.reading import DIRECTORY_FLAGS, open_below, read_file
+from services.processor.sources.objects import ObjectStore
+from services.processor.sources.packs import ObjectError
+from services.processor.sources.reading import DIRECTORY_FLAGS, open_below, read_file
 from services.processor.values import Read, Rejection
 
 REF = re.compile(rb"ref: (refs/[!-~]{1,400})\n?\Z")

@@ -12,7 +12,7 @@ SCORER_VERSION, and stored texts are scored again at the next scan.
 
 from dataclasses import dataclass
 
-from services.processor.languages import ALL, CODE
+from services.processor.stages.languages import ALL, CODE
 from services.processor.values import Code, Score
 
 SCORER_VERSION = 2

@@ -14,7 +14,7 @@ from typing import Any
 
 import re2
 
-from services.processor import secret_patterns, secret_values
+from services.processor.stages import secret_patterns, secret_values
 from services.processor.values import Redaction
 
 # Addresses stay addresses: RFC 2606, RFC 5737 and RFC 3849 keep these for documentation.

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from tree_sitter import Language, Node
 
-from services.processor import syntax
-from services.processor.definitions import MAX_NAME_BYTES, Define, definer
-from services.processor.grammars import GRAMMARS
+from services.processor.stages import syntax
+from services.processor.stages.definitions import MAX_NAME_BYTES, Define, definer
+from services.processor.stages.grammars import GRAMMARS
 from services.processor.values import Rejection, Unit
 
 OWNERS_OF_METHODS = frozenset({"class", "struct", "enum", "trait", "impl", "interface"})

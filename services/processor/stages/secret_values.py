@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 
-from services.processor import secret_patterns
+from services.processor.stages import secret_patterns
 
 MIN_PASSWORD, MIN_TOKEN = 6, 12  # bytes
 MIN_LEFT = 8  # bytes of a token that are not words for one

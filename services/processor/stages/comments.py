@@ -2,7 +2,7 @@
 
 import re
 
-from services.processor.languages import BLOCK_COMMENT, LINE_COMMENT
+from services.processor.stages.languages import BLOCK_COMMENT, LINE_COMMENT
 
 DOCSTRING_PREFIXES = frozenset("rRuU")
 LINE_COMMENTS = {

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from services.processor import benchmarks, skeleton, words
-from services.processor.benchmarks import Task
+from services.processor.stages import benchmarks, skeleton, words
+from services.processor.stages.benchmarks import Task
 
 MIN_TELLING = 3  # distinct telling words among the ten; ours: measured in the decision record
 MIN_TELLING_LETTERS = 3

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from services.processor import archives, bare, git, reading
-from services.processor.ignore import PASSED_OVER
-from services.processor.options import SUFFIX, Options
-from services.processor.paths import printable
+from services.processor.sources import archives, bare, git, reading
+from services.processor.sources.ignore import PASSED_OVER
+from services.processor.sources.options import SUFFIX, Options
+from services.processor.sources.paths import printable
+from services.processor.sources.walk import DirectoryWalk, Walk
 from services.processor.values import Found, Rejection
-from services.processor.walk import DirectoryWalk, Walk
 
 LOOSE_FILES = "."  # the source of files that lie in the ingest folder itself
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from services.processor.packs import (
+from services.processor.sources.packs import (
     KINDS,
     MAX_OBJECT_BYTES,
     GitObject,
@@ -18,7 +18,7 @@ from services.processor.packs import (
     TooLargeError,
     open_regular,
 )
-from services.processor.reading import open_below
+from services.processor.sources.reading import open_below
 
 MAX_PACKS = 64  # two descriptors each; git itself repacks at 50 (gc.autoPackLimit)
 MAX_HEADER_BYTES = 32  # of a loose object: `blob 123` and NUL

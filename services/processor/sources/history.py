@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.processor.git import Commit, Repository, TreeEntry
-from services.processor.packs import ObjectError
-from services.processor.paths import fitting, printable_bytes
+from services.processor.sources.git import Commit, Repository, TreeEntry
+from services.processor.sources.packs import ObjectError
+from services.processor.sources.paths import fitting, printable_bytes
 from services.processor.thresholds import MAX_DEPTH
 
 MAX_COMMITS = 200_000

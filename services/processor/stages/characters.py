@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from services.processor import encoded, markup
-from services.processor.once import once
+from services.processor.stages import encoded, markup
+from services.processor.stages.once import once
 
 WIDE = 100  # characters; PEP 8 and its like say 72 to 100
 

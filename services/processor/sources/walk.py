@@ -15,13 +15,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-from services.processor import ignore, thresholds
-from services.processor.archives import is_archive
-from services.processor.ignore import IGNORE_FILES, PASSED_OVER, IgnoreRules, Scope, is_vendored
-from services.processor.options import SUFFIX, Options
-from services.processor.paths import fitting, is_short, printable, too_deep, too_long
-from services.processor.reading import DIRECTORY_FLAGS, read_file
+from services.processor import thresholds
 from services.processor.reasons import Reason
+from services.processor.sources import ignore
+from services.processor.sources.archives import is_archive
+from services.processor.sources.ignore import IGNORE_FILES, PASSED_OVER, IgnoreRules, Scope, is_vendored
+from services.processor.sources.options import SUFFIX, Options
+from services.processor.sources.paths import fitting, is_short, printable, too_deep, too_long
+from services.processor.sources.reading import DIRECTORY_FLAGS, read_file
 from services.processor.values import Found, Read, Rejection
 
 log = logging.getLogger(__name__)
