@@ -64,7 +64,6 @@ class File:
 
 def prepare(target: Path, paths: list[Path]) -> None:
     from bench.reasons import Clock, files, judge
-
     from services.processor.values import Rejection
 
     seen: set[bytes] = set()
