@@ -31,6 +31,7 @@ REQUEST_FILES = 64
 REQUEST_BYTES = 1_000_000  # of a request with more than one file
 WALL_SECONDS = 60.0  # a request may take on a busy machine
 FATAL = frozenset({Reason.JUDGE_CRASHED, Reason.JUDGE_TIMEOUT})
+RENEWED_AFTER = 50_000  # texts parsed: the binding of the parser loses about 1 kB of memory with each
 MAX_ANSWER_BYTES = 64_000_000  # a megabyte that is nothing but units answers with 10 MB
 
 
@@ -56,6 +57,7 @@ class Judge:
     def __init__(self, benchmarks: Path | None, *, decontaminate: bool = True) -> None:
         self._arguments = [str(benchmarks or ""), "yes" if decontaminate else "no"]
         self._child: subprocess.Popen[bytes] | None = None
+        self._parsed = 0  # texts, by this child
 
     def judge(self, files: Sequence[tuple[str, bytes]]) -> list[Judgement]:
         """The judgement of each (path, bytes), in order."""
@@ -70,6 +72,9 @@ class Judge:
     def parse(self, texts: Sequence[tuple[str, str]]) -> list[Parsed]:
         """What the parser makes of each (language, text), in order."""
         answers: list[Parsed] = []
+        if self._parsed > RENEWED_AFTER:
+            self.close()
+        self._parsed += len(texts)
         for batch in _batches(texts):
             try:
                 answers += self._parse(batch)
@@ -80,6 +85,7 @@ class Judge:
     def close(self) -> None:
         """End the child; the next request starts another."""
         child, self._child = self._child, None
+        self._parsed = 0
         if child is not None:
             child.kill()
             child.communicate()

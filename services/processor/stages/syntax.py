@@ -108,13 +108,20 @@ def _tree(module: str, entry: str, data: bytes) -> Tree | Rejection:
     used = parser(module, entry)
     if len(data) < GUARDED_FROM:
         return used.parse(data)
-    guard = _Guard()
+    guard, whole, views = _Guard(), memoryview(data), []
+
+    def read(offset: int, _: object) -> memoryview:
+        views.append(view := whole[offset : offset + READ_BYTES])
+        return view
+
     try:
-        tree = used.parse(lambda offset, _: data[offset : offset + READ_BYTES], progress_callback=guard.stop)
+        return used.parse(read, progress_callback=guard.stop)
     except ValueError:  # what the binding raises when the callback stopped it
         used.reset()
         return Rejection(Reason.SYNTAX_ERROR, f"the parser was stopped: {guard.why}")
-    return tree
+    finally:  # the binding (0.26.1) never lets go of what `read` returned: an empty shell costs little
+        for view in views:
+            view.release()
 
 
 def _too_deep(tree: Tree) -> Rejection | None:

@@ -9,24 +9,24 @@ from tests.integration.processor.conftest import code
 WORDS = "amber birch cedar delta ember fjord grove hazel inlet jetty knoll larch maple ocean prairie quartz"
 
 
-def long_code(noun: str, *, documented: bool = False) -> str:
+def long_code(noun: str, *, finished: bool = False) -> str:
     """A longer file: one function more or less leaves its texts nearly the same."""
     functions = [
         f"def {word}_{noun}(shelf, limit):\n    rest = sorted(shelf)[{noun}.{word} : limit]\n"
         f"    assert rest, '{word} of {noun} is missing'\n    return [{word}(entry) for entry in rest]\n"
         for word in WORDS.split()
     ]
-    head = f'"""All there is to know of {noun}, at length."""\n\n\n' if documented else ""
-    return head + "\n\n".join(functions)
+    tail = "" if finished else "\n\n# TODO\n# FIXME\n# TODO\n# XXX\n"
+    return "\n\n".join(functions) + tail
 
 
 @pytest.fixture
 def two(ingest: Path) -> tuple[Path, Path]:
     """Two sources, each with one file; the second's is nearly the same and better."""
     paths = ingest / "one" / "a.py", ingest / "two" / "b.py"
-    for path, documented in zip(paths, (False, True), strict=True):
+    for path, finished in zip(paths, (False, True), strict=True):
         path.parent.mkdir()
-        path.write_text(long_code("apples", documented=documented))
+        path.write_text(long_code("apples", finished=finished))
     return paths
 
 
@@ -86,7 +86,7 @@ def test_two_clusters_that_meet_are_merged(ingest: Path, scan, rows) -> None:
     (repo / "b.py").write_text(long_code("pears"))
     scan()
     (first,) = rows("SELECT cluster_id FROM contents WHERE text = %s", code("apples"))
-    (repo / "a.py").write_text(long_code("pears", documented=True))
+    (repo / "a.py").write_text(long_code("pears", finished=True))
     scan()
     assert rows("SELECT count(DISTINCT cluster_id) FROM contents") == [(1,)]
     (merge,) = rows("SELECT cluster_id, merged_into FROM cluster_merges")
@@ -99,6 +99,6 @@ def test_a_broken_near_duplicate_does_not_take_a_good_ones_place(ingest: Path, s
     repo = ingest / "repo"
     repo.mkdir()
     (repo / "a.py").write_text(long_code("apples"))
-    (repo / "b.py").write_text(long_code("apples", documented=True) + "\n\ndef broken(:\n")
+    (repo / "b.py").write_text(long_code("apples", finished=True) + "\n\ndef broken(:\n")
     scan()
     assert files() == {"repo/a.py": None, "repo/b.py": "syntax_error"}
