@@ -1,5 +1,6 @@
 """The trainer's side of the ledger: lease, rounds, snapshots, commits. Every write is fenced."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from services.core.errors import LeaseLostError
 from services.core.models import ContentRole, Json, RoundState, Subject
 from services.core.process import failpoint
 from services.trainer.recipe import Recipe
-from services.trainer.selection import Candidate, Choice, choose
+from services.trainer.selection import MOST_SET_ASIDE, Candidate, Choice, choose
 
 LEASE_VARIABLE = "RATCHET_LEASE"  # the fencing token, handed to the child in its environment
 LEASE = 20.0  # seconds; renewed with every heartbeat, so four may be missed
@@ -221,7 +222,8 @@ class Ledger:
     def _choose(self, tx: Transaction, recipe: Recipe, threshold: int, max_dataset_size: int) -> Choice:
         """From the best candidates; from more when those that are held out leave too few to train on."""
         wanted = min(max_dataset_size, recipe.max_contents or max_dataset_size)
-        most = 2 * wanted
+        set_aside = math.ceil((recipe.held_out_min + recipe.validation_min) / MOST_SET_ASIDE)
+        most = max(2 * wanted, wanted + set_aside)  # so many that the minima can be held out of them
         while True:
             rows = tx.all("candidates", track=self._track, threshold=threshold, most=most)
             candidates = [

@@ -17,28 +17,9 @@ import pytest
 from services.cli.processes import MARKER
 from services.core.settings import PROJECT
 from tests import tiny_model
+from tests.integration.processor.conftest import code
 
 TIMEOUT = 60  # seconds
-CODE = '''\
-"""Shapes number {n}."""
-
-
-class Shape{n}:
-    """A rectangle with sides that are measured in metres."""
-
-    def __init__(self, width: float, height: float) -> None:
-        # Both sides are finite and positive.
-        self.width = width
-        self.height = height
-
-    def area(self) -> float:
-        """Square metres."""
-        return self.width * self.height
-
-    def scaled(self, factor: float) -> "Shape{n}":
-        """The same shape, larger or smaller."""
-        return Shape{n}(self.width * factor, self.height * factor)
-'''
 
 
 class Stack:
@@ -125,7 +106,7 @@ def stack(tmp_path):
     source = stack.ingest / "shapes"
     source.mkdir(parents=True)
     for number in range(3):
-        (source / f"shape{number}.py").write_text(CODE.format(n=number))
+        (source / f"shape{number}.py").write_text(code(f"shape_{number}"))
     yield stack
     if stack.process is not None and stack.process.poll() is None:
         stack.process.kill()
@@ -189,7 +170,7 @@ def test_a_killed_database_comes_back(stack):
     record = json.loads((stack.home / "run" / "postgres.pid").read_text())
     os.kill(record["pid"], signal.SIGKILL)
     stack.wait_until(lambda: "postgres runs again" in stack.output.read_text())
-    (stack.ingest / "shapes" / "late.py").write_text(CODE.format(n=99))
+    (stack.ingest / "shapes" / "late.py").write_text(code("late"))
     stack.wait_until(
         lambda: (answer := stack.get("/metrics?format=json")) and answer[1]["ingest"]["contents"] == 4
     )
