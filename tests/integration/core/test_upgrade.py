@@ -13,7 +13,8 @@ SELECT sha256(n::text::bytea), n, 'python', repeat('x', 700), 700, 20, 80, '{}',
 FROM generate_series(1, 50) n;
 INSERT INTO files (source_id, path, size_bytes, mtime_ns, content_id)
 SELECT 1, format('a/%s-é.py', id), 700, 1, id FROM contents;
-INSERT INTO files (source_id, path, size_bytes, mtime_ns, reason) VALUES (1, 'node_modules', 0, 0, 'vendored');
+INSERT INTO files (source_id, path, size_bytes, mtime_ns, reason)
+VALUES (1, 'node_modules', 0, 0, 'vendored');
 UPDATE files SET retired_at = now() WHERE content_id > 45;
 INSERT INTO tracks (name, recipe) VALUES ('demo', '{"min_chars": 1, "max_chars": 5000}');
 INSERT INTO rounds (track, number, state, recipe, snapshot_hash, closed_at)
@@ -26,7 +27,7 @@ INSERT INTO trained SELECT 'demo', id, 1 FROM contents WHERE id <= 10;
 def test_a_database_of_the_first_version_keeps_what_it_holds(empty_target: Target) -> None:
     """What is live, what was trained on and what is still to be trained on are known afterwards."""
     everything = sql.migrations()
-    with mock.patch.object(sql, "migrations", lambda: everything[:2]):
+    with mock.patch.object(sql, "migrations", return_value=everything[:2]):
         db.migrate(empty_target)
     with closing(db.connect(empty_target)) as connection, connection, connection.cursor() as cursor:
         cursor.execute(FIRST)
