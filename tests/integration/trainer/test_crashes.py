@@ -65,13 +65,20 @@ def test_a_killed_daemon_takes_its_children_along(
     assert alive == []
 
 
+@pytest.fixture
+def long_round(recipe_file: Path) -> None:
+    """No early stopping: the round trains for seconds after its first step."""
+    recipe_file.write_text(recipe_file.read_text() + "early_stopping_patience: 1000\n")
+
+
+@pytest.mark.usefixtures("long_round")
 def test_a_stuck_child_is_killed_and_the_round_finished(
     trainer: Trainer, store: Callable[[list[str]], None], database: Database
 ) -> None:
     """SIGSTOP of the training process: the heartbeat says stalled, then the round is taken up again."""
     store(standard_library(60))
     daemon = trainer.start(STALL_TIMEOUT="3")
-    wait_for(lambda: rows(database, "SELECT 1 FROM heartbeats WHERE state IN ('training', 'evaluating')"))
+    wait_for(lambda: rows(database, "SELECT 1 FROM progress"))
     for process in psutil.Process(daemon.pid).children(recursive=True):
         process.suspend()
     wait_for(lambda: rows(database, "SELECT 1 FROM heartbeats WHERE state = 'stalled'"), 20)
@@ -91,13 +98,14 @@ def test_only_one_of_two_trainers_has_the_track(
     wait_for(lambda: rows(database, f"SELECT 1 FROM tracks WHERE lease_holder LIKE '%:{second.pid}'"), 30)
 
 
+@pytest.mark.usefixtures("long_round")
 def test_a_stopped_trainer_leaves_at_once_and_goes_on_later(
     trainer: Trainer, store: Callable[[list[str]], None], database: Database
 ) -> None:
     """SIGTERM while it trains: out within seconds, status 0; the round stays open and is finished later."""
     store(standard_library(60))
     daemon = trainer.start()
-    wait_for(lambda: rows(database, "SELECT 1 FROM heartbeats WHERE state IN ('training', 'evaluating')"))
+    wait_for(lambda: rows(database, "SELECT 1 FROM progress"))
     daemon.terminate()
     assert daemon.wait(15) == 0
     open_rounds = rows(database, "SELECT attempts FROM rounds WHERE state = 'open'")
