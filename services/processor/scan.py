@@ -112,7 +112,7 @@ class SourceScan:
         if not self._stop():
             if head is not None and head != was.commit_id:
                 self._read_history(head, was.history_id)
-            self._finish(head, stamp)
+            self._finish(head, None if self._tally.again else stamp)
         return self._sum_up(begun)
 
     def _options(self) -> Options:

@@ -171,7 +171,11 @@ RETURNING c.id;
 
 -- judge_duplicates_again --
 -- The kept text is gone: its near duplicates are to be read again, one of them will take its place
-UPDATE files SET rules = 0 WHERE duplicate_of = ANY(%(ids)s::bigint[]) AND retired_at IS NULL;
+WITH again AS (
+    UPDATE files SET rules = 0 WHERE duplicate_of = ANY(%(ids)s::bigint[]) AND retired_at IS NULL
+    RETURNING source_id
+)
+UPDATE sources SET stamp = NULL WHERE id IN (SELECT source_id FROM again);
 
 -- retire_files --
 -- Paths that are no longer in the ingest volume; the texts they held

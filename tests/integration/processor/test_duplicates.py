@@ -1,5 +1,7 @@
 """Near duplicates and clusters in the database, pass after pass."""
 
+import shutil
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -102,3 +104,17 @@ def test_a_broken_near_duplicate_does_not_take_a_good_ones_place(ingest: Path, s
     (repo / "b.py").write_text(long_code("apples", finished=True) + "\n\ndef broken(:\n")
     scan()
     assert files() == {"repo/a.py": None, "repo/b.py": "syntax_error"}
+
+
+def test_a_near_duplicate_in_an_archive_takes_a_place_that_became_free(two, ingest: Path, scan, rows) -> None:
+    """Though the archive itself did not change: it is opened again."""
+    with tarfile.open(ingest / "code.tar", "w") as tar:
+        tar.add(two[0], "packed.py")
+    shutil.rmtree(two[0].parent)
+    scan("two")
+    scan("code.tar")
+    assert kept(rows) == [("b.py", None, True), ("packed.py", "near_duplicate", True)]
+    two[1].unlink()
+    assert scan("two").again
+    scan("code.tar")
+    assert kept(rows) == [("packed.py", None, True)]
