@@ -128,7 +128,7 @@ def microseconds_by_figure(kept: list[tuple[Code, Score]]) -> dict[str, float]:
     spent: defaultdict[str, float] = defaultdict(float)
     for code, _ in kept:
         fresh = Code(code.path, code.language, code.text, code.data, code.lines)
-        wanted = {limit.figure for limit in filters.LIMITS_OF[code.language]}
+        wanted = {figure for figure, *_ in filters.LIMITS_OF[code.language]}
         wanted |= {ramp.figure for ramp in score.RAMPS.values() if code.language in ramp.languages}
         for name in names:
             if name in wanted:

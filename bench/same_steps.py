@@ -37,7 +37,7 @@ def look(path: str, data: bytes) -> tuple[clusters.Candidate, Code] | None:
     code = Code(path, spoken, text, text.encode(), text.splitlines())
     if filters.refuse(code):
         return None
-    bands = minhash.keys_of(words.ngrams(words.hashes(code.data)))
+    bands = minhash.keys_of(words.ngrams(words.hashes_of(code.figures.folded)))
     return clusters.Candidate(dedup.address(code.data), score.score(code).value, bands), code
 
 

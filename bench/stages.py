@@ -190,7 +190,7 @@ def _decode(stages: Stages, read: Sequence[tuple[str, bytes]]) -> list[Code]:
 def _judge(stages: Stages, codes: list[Code], benchmarks: Benchmarks, judged: _Judged) -> None:
     """All else of the first look, at what passes the filters."""
     with stages.timed("words, n-grams"):
-        pairs = [(code, words.ngrams(words.hashes(code.data))) for code in codes]
+        pairs = [(code, words.ngrams(words.hashes_of(code.figures.folded))) for code in codes]
     with stages.timed("decontamination"):
         pairs = [pair for pair in pairs if benchmarks.match(pair[0].text, pair[0].language, pair[1]) is None]
     with stages.timed("secrets"):

@@ -60,7 +60,7 @@ def _code(path: str, spoken: str, text: str) -> Code:
 
 
 def _grams(code: Code) -> words.Hashes:
-    return words.ngrams(words.hashes(code.data))
+    return words.ngrams(words.hashes_of(code.figures.folded))
 
 
 def _draft(code: Code, grams: words.Hashes, redactions: tuple[Redaction, ...]) -> Draft:

@@ -1,12 +1,12 @@
 """Figures of a whole text: its characters and lines, encoded data in it, what of it a browser shows."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from services.processor.stages import encoded, markup
+from services.processor.stages import encoded, markup, words
 from services.processor.stages.once import once
 
 WIDE = 100  # characters; PEP 8 and its like say 72 to 100
+BLANK = np.uint8(0x20)  # the last of the bytes that show nothing
 
 
 class Characters:
@@ -28,15 +28,12 @@ class Characters:
         return len(self.lines)
 
     @once
-    def _lengths(self) -> NDArray[np.int64]:  # (lines,) characters
-        if self.text.isascii() and b"\r" not in self.data:
-            ends = np.concatenate(([-1], np.flatnonzero(self._bytes == 0x0A), [len(self.data)]))
-            return ends[1:] - ends[:-1] - 1
-        return np.fromiter(map(len, self.lines), np.int64, len(self.lines))
+    def _lengths(self) -> list[int]:  # of the lines, in characters
+        return [*map(len, self.lines)]
 
     @once
     def longest_line(self) -> int:
-        return int(self._lengths.max(initial=0))
+        return max(self._lengths, default=0)
 
     @once
     def mean_line(self) -> float:
@@ -44,23 +41,31 @@ class Characters:
 
     @once
     def wide_lines(self) -> float:
-        return int(np.count_nonzero(self._lengths > WIDE)) / max(len(self.lines), 1)
+        if self.longest_line <= WIDE:
+            return 0.0
+        return sum(map(WIDE.__lt__, self._lengths)) / max(len(self.lines), 1)
 
     @once
     def visible(self) -> int:
         """Bytes that are neither blanks nor control characters."""
-        return int(np.count_nonzero(self._bytes > 0x20))
+        return int(np.count_nonzero(self._bytes > BLANK))
 
     @once
     def blanks(self) -> float:
         return 1 - self.visible / max(len(self.data), 1)
 
     @once
+    def folded(self) -> words.Folded:
+        return words.fold(self.data)
+
+    @once
+    def _digits(self) -> int:
+        return int(np.count_nonzero(self.folded.array == words.ZERO))
+
+    @once
     def letters(self) -> float:
         """Of all bytes; beyond ASCII all count as letters."""
-        folded = self._bytes | 0x20
-        count = np.count_nonzero(folded - np.uint8(0x61) < 26) + np.count_nonzero(self._bytes > 0x7F)
-        return int(count) / max(len(self.data), 1)
+        return (int(np.count_nonzero(self.folded.inside)) - self._digits) / max(len(self.data), 1)
 
     @once
     def wording(self) -> float:
@@ -70,13 +75,13 @@ class Characters:
     @once
     def digits(self) -> float:
         """Of the visible bytes."""
-        return int(np.count_nonzero(self._bytes - np.uint8(0x30) < 10)) / max(self.visible, 1)
+        return self._digits / max(self.visible, 1)
 
     # Encoded data and markup
 
     @once
     def encoded_runs(self) -> tuple[int, int]:
-        return encoded.runs(self.data, self._bytes)
+        return encoded.runs(self.data, self._bytes, self.folded)
 
     @once
     def longest_encoded(self) -> int:

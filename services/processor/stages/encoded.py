@@ -7,35 +7,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from services.processor import thresholds
+from services.processor.stages import words
 
 BASE64 = frozenset((string.ascii_letters + string.digits + "+/=\n").encode())
 CLASSES = bytes(0x78 if byte in BASE64 else 0x20 for byte in range(256))  # x where base64 may be
-IN_A_LINE = CLASSES[:10] + b" " + CLASSES[11:]
-EIGHT = np.frombuffer(b"x" * 8, np.uint64)[0]
+# The first of base64 as it is folded: signs, digits, letters. What is beyond ASCII is negative.
+FIRST = np.int8(words.SIGN)
+EIGHT = np.frombuffer(b"\1" * 8, np.uint64)[0]
+ZERO, BACKSLASH, X, U = (np.uint8(ord(character)) for character in "0\\xu")
 HEX_PAIRS = re.compile(rb"(?:(?:0x|\\x)[0-9a-fA-F]{2}(?:,\s{0,40}+|\b\s{0,40}+)){8,}+")
 UNICODE_ESCAPES = re.compile(rb"(?:\\u[0-9a-fA-F]{4}){8,}+")
+SEVEN_BYTES = 7 * 45  # of seven pairs at most, and so from the first of eight to the last
 
 
-def runs(data: bytes, array: NDArray[np.uint8]) -> tuple[int, int]:
+def runs(data: bytes, array: NDArray[np.uint8], folded: words.Folded) -> tuple[int, int]:
     """Bytes of the longest run, and of all; `array` is a view of `data`, (bytes,)."""
-    found = _base64_runs(data)
-    escapes = b"\\" in data
-    hexadecimal = array[1:] == ord("x")
-    pairs = np.count_nonzero(hexadecimal & (array[:-1] == ord("0")))
-    if escapes:
-        pairs += np.count_nonzero(hexadecimal & (array[:-1] == ord("\\")))
-    if pairs >= 8:
-        found += [len(match[0]) for match in HEX_PAIRS.finditer(data)]
-    if escapes and np.count_nonzero((array[1:] == ord("u")) & (array[:-1] == ord("\\"))) >= 8:
-        found += [len(match[0]) for match in UNICODE_ESCAPES.finditer(data)]
+    found = _base64_runs(data, folded)
+    before, after = array[:-1], array[1:]
+    begin = (after == X) & (before == ZERO)
+    if b"\\" in data:
+        escape = before == BACKSLASH
+        begin |= escape & (after == X)
+        found += _escaped_runs(UNICODE_ESCAPES, data, escape & (after == U))
+    found += _escaped_runs(HEX_PAIRS, data, begin)
     return max(found, default=0), sum(found)
 
 
-def _base64_runs(data: bytes) -> list[int]:
+def _escaped_runs(pattern: re.Pattern[bytes], data: bytes, begin: NDArray[np.bool_]) -> list[int]:
+    """Lengths of the runs, which begin where eight escapes do that lie close to one another."""
+    if np.count_nonzero(begin) < 8:
+        return []
+    starts = begin.nonzero()[0]
+    found, end = [], 0
+    for position in starts[:-7][starts[7:] - starts[:-7] <= SEVEN_BYTES].tolist():
+        if position >= end and (match := pattern.match(data, position)):
+            end = match.end()
+            found.append(end - position)
+    return found
+
+
+def _base64_runs(data: bytes, folded: words.Folded) -> list[int]:
     """Lengths of the runs that look encoded: a list of words, one a line, has no long line in it."""
     found: list[int] = []
     classes, end = b"", 0
-    for position in _inside_long_words(data):
+    for position in _inside_long_words(folded):
         if position < end:
             continue
         classes = classes or data.translate(CLASSES)
@@ -46,9 +61,11 @@ def _base64_runs(data: bytes) -> list[int]:
     return found
 
 
-def _inside_long_words(data: bytes) -> list[int]:
+def _inside_long_words(folded: words.Folded) -> list[int]:
     """Positions in every run of 40 characters of base64 on one line, and in some shorter runs."""
-    whole = len(data) // 8 * 8  # a run of 40 holds four aligned words of eight bytes
-    words = np.frombuffer(data.translate(IN_A_LINE)[:whole], np.uint64) == EIGHT
-    pairs = words[:-1] & words[1:]
-    return [8 * int(i) for i in np.flatnonzero(pairs[:-2] & pairs[2:])]
+    text = folded.array[1 : -words.AHEAD].view(np.int8)
+    whole = len(text) // 8 * 8  # a run of 40 holds four aligned words of eight bytes
+    full = (text[:whole] >= FIRST).view(np.uint64) == EIGHT
+    pairs = full[:-1] & full[1:]
+    fours = pairs[:-2] & pairs[2:]
+    return (fours.nonzero()[0] * 8).tolist() if np.count_nonzero(fours) else []

@@ -67,7 +67,7 @@ class Figures(Characters):
 
     @once
     def written(self) -> int:
-        return max(self.code.count("\n") - 1, 1)
+        return max(len(self.code_lines), 1)
 
     @once
     def comments(self) -> float:
@@ -83,10 +83,11 @@ class Figures(Characters):
     @once
     def _notice(self) -> int:
         """Lines of comment at the top up to the last that speaks of rights: they document nothing."""
-        head = self.comment[:NOTICE_CHARACTERS].lower()
-        if not head or not self._flat[:NOTICE_BEGINNING].lower().startswith(head[:NOTICE_BEGINNING]):
+        begin = self.comment[:NOTICE_BEGINNING].lower()
+        if not begin or not self._flat[:NOTICE_BEGINNING].lower().startswith(begin):
             return 0
-        spoken = max(head.rfind(word) for word in NOTICE_WORDS)
+        head = self.comment[:NOTICE_CHARACTERS].lower()
+        spoken = max(map(head.rfind, NOTICE_WORDS))
         if spoken < 0:
             return 0
         return head.count("\n", 0, spoken)
@@ -208,8 +209,9 @@ class Figures(Characters):
         """Functions and types; in languages with braces, blocks that no control flow opens."""
         if pattern := patterns.DEFINITION.get(self.language):
             return len(pattern.findall(self.code))
-        code = self.code
-        opened = code.count("{\n") - code.count("\n{\n") - len(patterns.CONTROL.findall(code))
+        heads = [line for line in self.code_lines if line and line[-1] == "{"]
+        controls = len([*filter(None, map(patterns.CONTROL.match, heads))])
+        opened = len(heads) - self.code.count("\n{\n") - controls
         return max(0, opened + self._head.count("\n{\n"))
 
     @once

@@ -27,7 +27,13 @@ GENERATED_PHRASES = re.compile(
     r"auto[- ]?generated|automatically generated|generated automatically|"
     r"this (?:file|code) (?:is|was|has been) generated|@generated|do not edit"
 )
-LIMITS_OF = {language: tuple(limit for limit in LIMITS if language in limit.languages) for language in ALL}
+# (figure, least, most, limit) of each that a language has
+LIMITS_OF = {
+    language: [
+        (limit.figure, limit.least, limit.most, limit) for limit in LIMITS if language in limit.languages
+    ]
+    for language in ALL
+}
 
 
 def refuse_by_name(path: str) -> Rejection | None:
@@ -44,15 +50,15 @@ def refuse(code: Code) -> Rejection | None:
     if refused := _generated(code):
         return refused
     figures = code.figures
-    for limit in LIMITS_OF[code.language]:
-        if not limit.least <= getattr(figures, limit.figure) <= limit.most and _applies(limit, figures):
+    for figure, least, most, limit in LIMITS_OF[code.language]:
+        if not least <= getattr(figures, figure) <= most and _applies(limit, figures):
             return _passed(limit, figures, code.language)
     return None
 
 
 def _generated(code: Code) -> Rejection | None:
-    head = "\n".join(line[:500] for line in code.lines[: thresholds.GENERATED_WITHIN]).lower()
-    if found := GENERATED_PHRASES.search(head):
+    head = "\n".join([line[:500] for line in code.lines[: thresholds.GENERATED_WITHIN]]).lower()
+    if ("generated" in head or "do not edit" in head) and (found := GENERATED_PHRASES.search(head)):
         return Rejection(Reason.GENERATED, f"says {found[0]!r}")
     return None
 

@@ -104,7 +104,7 @@ def _of_name(name: str) -> tuple[str | None, Rejection | None]:
 
 def _header(text: str) -> str | None:
     """`.h`: Objective-C, C++ or C."""
-    if OBJECTIVE_C.search(text):
+    if ("@" in text or "#import" in text) and OBJECTIVE_C.search(text):  # most have neither
         return None
     return "c++" if CPP_ONLY.search(text) else "c"
 

@@ -19,7 +19,7 @@ ROWS = 8  # minima a band
 _SEED = 42  # of the permutations
 _SLOTS = BANDS * ROWS
 _MINIMA = struct.Struct(f"<{_SLOTS}I")
-_BAND_BYTES = 4 * ROWS
+_BANDS = struct.Struct(f"{4 * ROWS}s" * BANDS)
 
 
 def band_keys(text: str) -> bytes | None:
@@ -37,5 +37,4 @@ def keys_of(grams: words.Hashes) -> bytes | None:
         return None
     matrix = RMinHash.digest_matrix_from_flat_token_hashes(grams, (0, len(grams)), _SLOTS, _SEED)
     minima = _MINIMA.pack(*matrix.to_rows()[0])
-    bands = (minima[_BAND_BYTES * band : _BAND_BYTES * (band + 1)] for band in range(BANDS))
-    return b"".join(xxhash.xxh64_digest(band, number) for number, band in enumerate(bands))
+    return b"".join(map(xxhash.xxh64_digest, _BANDS.unpack(minima), range(BANDS)))

@@ -20,9 +20,9 @@ DEFINITION = {
     "scala": re.compile(rf"\n{MODIFIERS}(?:def|class|trait|object)\b"),
     "php": re.compile(rf"\n{MODIFIERS}(?:function|class|interface|trait)\b"),
 }
+# A line that ends with a brace
 CONTROL = re.compile(
-    r"\n(?:\}[ ]?)?(?:if|else|for|while|switch|catch|do|try|match|when|return|synchronized|using|case)\b"
-    r"[^\n]*+(?<=\{)"
+    r"(?:\}[ ]?)?(?:if|else|for|while|switch|catch|do|try|match|when|return|synchronized|using|case)\b"
 )
 # What tells of checks beside assertions, whose names all hold "assert"
 RAISES = {
@@ -36,7 +36,7 @@ RAISES = {
     "swift": ("throw ", "guard "),
 } | dict.fromkeys(("java", "javascript", "typescript", "c#", "php", "kotlin", "scala"), ("throw ",))
 COMMENTED_OUT = re.compile(
-    r"\n(?:#|//) ?(?:[\w.]{1,60}+ ?\+?= ?\S|[\w.]{1,60}+\([^\n]{0,200}?\);?(?=\n)|"
+    r"\n(?:#|//) ?(?=[\w.])(?:[\w.]{1,60}+(?: ?\+?= ?\S|\([^\n]{0,200}?\);?(?=\n))|"
     r"(?:if|for|while|return|import)\b[^\n]{0,200}?[:;{)](?=\n))"
 )
 # Numbers, signs and brackets, or strings: all that ends with a comma

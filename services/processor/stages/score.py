@@ -47,11 +47,15 @@ RAMPS: dict[str, Ramp] = {
 }
 
 
+RAMPS_OF = {
+    language: [(reason, ramp.figure, ramp) for reason, ramp in RAMPS.items() if language in ramp.languages]
+    for language in ALL
+}
+
+
 def score(code: Code) -> Score:
     figures = code.figures
     points = {
-        reason: ramp.points(getattr(figures, ramp.figure))
-        for reason, ramp in RAMPS.items()
-        if code.language in ramp.languages
+        reason: ramp.points(getattr(figures, figure)) for reason, figure, ramp in RAMPS_OF[code.language]
     }
     return Score(sum(points.values()), points, SCORER_VERSION)

@@ -69,7 +69,7 @@ class _Plan(NamedTuple):
     """A grammar, with its nodes' names replaced by the numbers that they have in the tree."""
 
     definers: dict[int, Define]
-    gated: frozenset[int]  # looked at only where a signal lies in them
+    certain: frozenset[int]  # looked at always; all other nodes only where a signal lies in them
     containers: dict[int, str]
     wrappers: dict[int, bool]  # → whether it widens
     leading: frozenset[int]
@@ -92,9 +92,10 @@ def _plan(name: str, language: Language) -> _Plan:
         if language.node_kind_is_named(number):
             numbers.setdefault(language.node_kind_for_id(number) or "", []).append(number)
     both = grammar.wrappers | grammar.widening
+    certain = grammar.units.keys() | grammar.containers.keys() | both
     return _Plan(
         {number: definer(grammar, language, node) for node in grammar.units for number in numbers[node]},
-        frozenset(number for node in grammar.gated for number in numbers[node]),
+        frozenset(number for node in certain - grammar.gated for number in numbers[node]) | {ERROR_ID},
         {number: owner for node, owner in grammar.containers.items() for number in numbers[node]}
         | {ERROR_ID: ""},
         {number: node in grammar.widening for node in both for number in numbers[node]},
@@ -105,7 +106,7 @@ def _plan(name: str, language: Language) -> _Plan:
 
 
 def _rows(root: Node, plan: _Plan, data: bytes) -> list[_Row]:
-    definers, gated, containers, wrappers, leading, _, _ = plan
+    definers, certain, containers, wrappers, leading, _, _ = plan
     signals = _signals(plan, data)
     rows: list[_Row] = []
     waiting: list[tuple[Node, str, _Wrapper | None]] = [(root, "", None)]
@@ -118,8 +119,7 @@ def _rows(root: Node, plan: _Plan, data: bytes) -> list[_Row]:
             number = child.kind_id
             if number in leading:
                 continue
-            known = number in definers or number in wrappers or number in containers
-            if (not known or number in gated) and not _has_one(signals, child):
+            if number not in certain and not _has_one(signals, child):
                 continue
             if number in definers and (found := definers[number](child, data)):
                 kind, name, body = found

@@ -5,6 +5,8 @@ integers beginning at every byte, of which those where a word begins are taken. 
 the text, whatever the text. Changing anything here changes every stored band key: see minhash.py.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,16 +19,35 @@ _A, _B, _C = np.uint64(0x243F6A8885A308D3), np.uint64(0xB7E151628AED2A6B), np.ui
 _D, _E = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
 _HALF = np.uint64(32)
 
-# Bytes as they count: letters in lower case, digits alike, what is beyond ASCII as it is, all others
-# 0. The underscore ends a word, as datatrove has it: a snake_case name is the words it is made of.
+ZERO = np.uint8(ord("0"))
+SIGN = np.uint8(ord("/"))  # right below the digits
+# Bytes as they count: letters in lower case, digits alike, what is beyond ASCII as it is, the signs of
+# base64 alike, all others 0. The underscore ends a word, as datatrove has it: a snake_case name is the
+# words it is made of.
 _FOLDED = bytes(
-    byte if byte >= 0x80 else ord("0") if chr(byte).isdigit() else ord(chr(byte).lower())
+    byte if byte >= 0x80 else int(ZERO) if chr(byte).isdigit() else ord(chr(byte).lower())
     if chr(byte).isalpha()
-    else 0
+    else int(SIGN) if chr(byte) in "+/=" else 0
     for byte in range(256)
 )  # fmt: skip
-_AHEAD = 16  # bytes of zeros after the text, so that 64 bits can be read anywhere
+_APART = bytes(0x20 if byte <= SIGN else byte for byte in range(256))  # blanks between words
+AHEAD = 16  # bytes of zeros after the text, so that 64 bits can be read anywhere
 _LOW = np.array([(1 << 8 * length) - 1 for length in range(9)], dtype=np.uint64)  # masks, by length
+
+
+class Folded(NamedTuple):
+    """A text with its bytes as they count: a zero before them, AHEAD behind."""
+
+    padded: bytes
+    array: npt.NDArray[np.uint8]  # a view of it
+    inside: npt.NDArray[np.bool_]  # of the same shape: whether a byte is part of a word
+
+
+def fold(data: bytes) -> Folded:
+    """What hashes are made of, and other figures too: looked up once for each byte of a text in UTF-8."""
+    padded = b"".join((b"\0", data.translate(_FOLDED), b"\0" * AHEAD))
+    array = np.frombuffer(padded, np.uint8)
+    return Folded(padded, array, array > SIGN)
 
 
 def hashes(data: bytes) -> Hashes:  # (words,) uint64
@@ -35,16 +56,21 @@ def hashes(data: bytes) -> Hashes:  # (words,) uint64
     A word is a run of letters, digits and characters beyond ASCII; case does not count. Of a word
     longer than 24 bytes the first 16, the last 8 and the length count.
     """
-    padded = b"".join((b"\0", data.translate(_FOLDED), b"\0" * _AHEAD))
-    inside = np.frombuffer(padded, dtype=np.uint8) != 0
-    edges = np.flatnonzero(inside[1:] != inside[:-1])
-    edges += 1
-    starts, lengths = edges[::2], edges[1::2] - edges[::2]
-    at = np.ndarray((len(padded) - 7,), dtype="<u8", buffer=padded, strides=(1,))  # 64 bits from each byte
+    return hashes_of(fold(data))
+
+
+def hashes_of(folded: Folded) -> Hashes:  # (words,) uint64
+    """The same, where the text is folded already."""
+    padded, _, inside = folded
+    edges = (inside[1:] != inside[:-1]).nonzero()[0]  # in the text: where a word begins, where it has ended
+    starts = edges[::2]
+    lengths = edges[1::2] - starts
+    at = np.ndarray((len(padded) - 8,), "<u8", padded, offset=1, strides=(1,))  # 64 bits from each byte
     hashed: Hashes = at[starts]
     hashed &= _LOW.take(lengths, mode="clip")
     hashed *= _A
-    if len(beyond := np.flatnonzero(lengths > 8)):
+    beyond = (lengths > 8).nonzero()[0]
+    if len(beyond):
         start, length = starts[beyond], lengths[beyond]
         rest = at[start + 8]
         rest &= _LOW.take(length - 8, mode="clip")
@@ -76,4 +102,4 @@ def ngrams(hashed: Hashes) -> Hashes:  # (words - 4,) uint64
 
 def folded(data: bytes) -> list[bytes]:
     """The words themselves, as they count: one for each hash."""
-    return data.translate(_FOLDED).replace(b"\0", b" ").split()
+    return data.translate(_FOLDED).translate(_APART).split()

@@ -254,6 +254,22 @@ def test_python_nested_beyond_reason_is_refused() -> None:
         assert found.reason == Reason.SYNTAX_ERROR
 
 
+@pytest.mark.parametrize(("limit", "told"), [("MAX_CPU_SECONDS", "s"), ("MAX_GROWTH_BYTES", "MiB")])
+def test_a_parse_that_uses_too_much_is_stopped(
+    limit: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends in a reason, and the parser can be used again."""
+    monkeypatch.setattr(syntax, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(syntax, limit, -(1 << 40))
+    found = units.split("go", "package a\n" + "func f() { g(1) }\n" * 500)
+    assert isinstance(found, Rejection)
+    assert found.reason == Reason.SYNTAX_ERROR
+    assert found.detail.startswith("the parser was stopped: it took more than")
+    assert found.detail.endswith(told)
+    monkeypatch.undo()
+    assert [unit.name for unit in split("go", "package a\nfunc f() {}\n")] == ["f"]
+
+
 def check(language: str, text: str) -> None:
     found = units.split(language, text)
     if isinstance(found, Rejection):

@@ -9,11 +9,20 @@ from services.processor.stages import words
 @given(st.text(max_size=300))
 def test_any_text_has_the_words_a_plain_reading_finds(text):
     """Array arithmetic finds exactly the words that a scan byte by byte finds, alike where they are alike."""
-    folded = text.encode().translate(words._FOLDED)
+    folded = text.encode().translate(words._FOLDED).replace(b"/", b"\0")
     plain = [part for part in folded.split(b"\0") if part]
     hashed = words.hashes(text.encode()).tolist()
     assert len(hashed) == len(plain)
     assert len(set(hashed)) == len({(part[:16], part[-8:], len(part)) for part in plain})
+
+
+@given(st.text("ab1é+/=_ \n", max_size=60))
+def test_what_is_folded_counts_letters_and_digits(text):
+    """Inside words lie letters, digits and what is beyond ASCII; digits are told apart."""
+    folded = words.fold(text.encode())
+    digits = int((folded.array == words.ZERO).sum())
+    assert digits == text.count("1")
+    assert int(folded.inside.sum()) - digits == sum(len(c.encode()) for c in text if c.isalpha())
 
 
 @given(st.lists(st.text("abcdefghij", min_size=1, max_size=40), min_size=1, max_size=60))
