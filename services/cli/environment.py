@@ -104,6 +104,9 @@ def read(
         if name == "RATCHET_HOME":
             path = home = path.resolve()  # one name a home, however it was reached
         variables[name] = os.path.abspath(path)  # a link to elsewhere stays a link
+    if (recipe := variables["RECIPE"].strip()).endswith((".yaml", ".yml")):  # a path; otherwise a name
+        start = (here or Path.cwd()) if environ.get("RECIPE") else project
+        variables["RECIPE"] = os.path.abspath(start / recipe)
     return Environment(variables, from_environment(variables))
 
 

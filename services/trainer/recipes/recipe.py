@@ -1,0 +1,250 @@
+"""A recipe: the frozen, validated description of a way to train.
+
+Its fields are its reference page (`reference`), `files` reads it from YAML, `combinations` says
+which fields exclude one another. Shares are fractions of 1, lengths are tokens unless named otherwise.
+"""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+from services.core.settings import RECIPE_OVERRIDES
+from services.trainer.recipes import combinations
+from services.trainer.recipes.names import ALL_LINEAR, GRANULES
+
+Method = Literal["lora", "qlora", "full"]
+Distribution = Literal["auto", "ddp", "fsdp2", "zero2", "zero3"]
+Recomputation = Literal["auto", "none", "selective", "full"]
+Schedule = Literal["cosine", "cosine_with_restarts", "linear", "constant"]
+
+
+class Recipe(BaseModel):
+    """What a round does with its snapshot."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", description="Also the track's name and its folder.")
+    description: str = Field(default="", description="One sentence for `ratchet recipe list`.")
+
+    # The model
+    base_model: str = Field(description="A hub id, a folder, or wheel:PACKAGE/FILE.gguf.")
+    revision: str | None = Field(
+        default=None,
+        description="Hub commit. None: the newest at the track's first round, kept from then on.",
+    )
+    method: Method = Field(
+        default="qlora",
+        description="lora: adapters on the base in bf16; qlora: on the base in NF4; full: all weights.",
+    )
+    lora_r: int = Field(default=16, ge=1, le=1024, description="Rank of the adapters.")
+    lora_alpha: int = Field(
+        default=32,
+        ge=1,
+        description="Adapters are scaled by lora_alpha / lora_r, with use_rslora by lora_alpha / √lora_r.",
+    )
+    lora_dropout: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="Share of the adapters' inputs that is dropped. Above 0, base and adapter cannot be one"
+        " product, which costs speed.",
+    )
+    target_modules: tuple[str, ...] = Field(
+        default=(ALL_LINEAR,),
+        description="Linear layers that get an adapter, by the last parts of their names. all-linear: all but"
+        " the head.",
+    )
+    use_dora: bool = Field(
+        default=False, description="DoRA: magnitude and direction apart (Liu et al. 2024)."
+    )
+    use_rslora: bool = Field(default=False, description="rsLoRA: scaling by √rank (Kalajdzievski 2023).")
+    init_lora_weights: Literal["default", "pissa"] = Field(
+        default="default", description="pissa: from the base's principal singular values (Meng et al. 2024)."
+    )
+
+    # What it sees
+    objective: Literal["completion_pairs", "cpt"] = Field(
+        default="completion_pairs",
+        description="completion_pairs: code to continue, in the chat template, with the loss on the"
+        " continuation; cpt: continued pre-training, with the loss on everything.",
+    )
+    languages: tuple[str, ...] | None = Field(
+        default=None, description="Languages of the contents, as `ratchet stats` names them. None: every one."
+    )
+    language_weights: dict[str, float] | None = Field(
+        default=None,
+        description="How the round's contents are shared among languages, by name; `*` for those not named,"
+        " which get nothing without it. None: as they come.",
+    )
+    min_chars: int = Field(default=50, ge=1, description="Characters a content has at least.")
+    max_chars: int = Field(default=32_000, ge=1, description="Characters a content has at most.")
+    max_contents: int | None = Field(
+        default=None, ge=1, description="Contents of a round at most, below MAX_DATASET_SIZE."
+    )
+    max_length: int = Field(
+        default=4096, ge=64, description="Tokens of a packed row, and of a document at most."
+    )
+    held_out_share: float = Field(
+        default=0.05, gt=0, lt=0.5, description="Share of the clusters the gate judges by."
+    )
+    held_out_min: int = Field(
+        default=32, ge=1, description="Contents held out at least, as far as a fifth of all allows."
+    )
+    validation_share: float = Field(
+        default=0.02, gt=0, lt=0.5, description="Share of the clusters early stopping looks at."
+    )
+    validation_min: int = Field(
+        default=16, ge=1, description="Contents for validation at least, as far as a fifth of all allows."
+    )
+    held_out_pairs: int | None = Field(
+        default=None, ge=1, description="Samples judged of one content at most. None: all."
+    )
+    fim_rate: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="Share of documents turned into fill-in-the-middle (Bavarian et al. 2022).",
+    )
+    fim_spm_rate: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="Of those, the share in suffix-prefix-middle order; the rest is prefix-suffix-middle.",
+    )
+    fim_ast_rate: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="Of those, the share whose middle is a whole unit or block; the rest is a random span.",
+    )
+    granular: tuple[str, ...] = Field(
+        default=(),
+        description="Kinds of units that become samples of their own beside their file:"
+        f" {', '.join(GRANULES)}.",
+    )
+    repository_context: bool = Field(
+        default=False, description="Files of one repository follow one another, what is imported first."
+    )
+    curriculum: bool = Field(default=False, description="Simple samples first; otherwise shuffled.")
+    rename_share: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="Share of Python contents seen once more with their identifiers renamed.",
+    )
+    replay_share: float = Field(
+        default=0.0, ge=0, lt=1, description="Share of a round's training contents drawn from earlier rounds."
+    )
+
+    # How it learns
+    batch_size: int = Field(
+        default=4,
+        ge=1,
+        description="Packed rows a device sees at once at most. With gradient_accumulation_steps it fixes the"
+        " effective batch; the plan may split it further.",
+    )
+    gradient_accumulation_steps: int = Field(
+        default=4, ge=1, description="Such batches to an optimizer step."
+    )
+    recomputation: Recomputation = Field(
+        default="auto",
+        description="Activations computed again in the backward pass: of no layer, of some, of all. auto: of"
+        " as few as memory allows.",
+    )
+    distributed: Distribution = Field(
+        default="auto",
+        description="How several devices share a step. auto: ddp for adapters, fsdp2 for all weights. fsdp2"
+        " and zero3 split the weights and what belongs to them; zero2 splits only the latter, which for"
+        " adapters is ddp.",
+    )
+    learning_rate: float = Field(default=2e-5, gt=0, lt=1, description="At the schedule's top.")
+    lr_schedule: Schedule = Field(
+        default="cosine", description="How the learning rate falls after the warm-up."
+    )
+    lr_restarts: int = Field(default=3, ge=1, description="How many cosines.")
+    warmup_share: float = Field(
+        default=0.03,
+        ge=0,
+        lt=1,
+        description="Share of the steps over which the learning rate rises. Every round warms up anew.",
+    )
+    weight_decay: float = Field(
+        default=0.01, ge=0, description="Of AdamW: decoupled, on matrices only (Loshchilov and Hutter 2019)."
+    )
+    max_grad_norm: float = Field(default=1.0, gt=0, description="Gradients are scaled down to this norm.")
+    adam_betas: tuple[float, float] = Field(
+        default=(0.9, 0.999),
+        description="Decay of AdamW's running means, of gradients and of their squares; each in [0, 1).",
+    )
+    optimizer: Literal["auto", "adamw", "adamw_8bit"] = Field(
+        default="auto", description="auto: adamw_8bit on a GPU, adamw on the CPU."
+    )
+    epochs: float = Field(default=1.0, gt=0, description="Times the snapshot is seen.")
+    max_steps: int | None = Field(default=None, ge=1, description="Optimizer steps at most.")
+    eval_steps: int = Field(
+        default=50, ge=1, description="Steps between two evaluations, each with a checkpoint."
+    )
+    early_stopping_patience: int = Field(
+        default=3, ge=1, description="Evaluations without improvement after which training stops."
+    )
+    early_stopping_threshold: float = Field(
+        default=0.01, ge=0, description="Nats a token that count as improvement."
+    )
+    spike_factor: float = Field(
+        default=3.0,
+        gt=1,
+        description="A loss above this many times the median of the last steps, and half a nat above it, is a"
+        " spike: back to the last good checkpoint, the batch skipped.",
+    )
+    max_rollbacks: int = Field(
+        default=3, ge=0, description="Spikes or losses that are not finite after which the round fails."
+    )
+    compile: bool = Field(default=True, description="Compile the decoder layers, on a GPU.")
+    use_flash_attention: bool = Field(
+        default=True, description="flash-attn where it is installed; torch's own kernels otherwise."
+    )
+    dataloader_num_workers: int = Field(
+        default=0, ge=0, description="Threads that prepare batches ahead. 0: one."
+    )
+    logged_predictions: int = Field(
+        default=4, ge=0, description="Samples whose predictions W&B shows at each evaluation."
+    )
+    seed: int = Field(default=42, ge=0, lt=2**32, description="Of shuffling, initialisation and dropout.")
+
+    # When the candidate is better
+    min_improvement: float = Field(
+        default=0.0, ge=0, lt=1, description="Relative fall of bits per byte, beyond noise."
+    )
+    confidence: float = Field(
+        default=0.95, gt=0.5, lt=1, description="Of the interval that must lie above zero."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _other_names(cls, fields: Any) -> Any:
+        """What others, and recipes of open rounds from before, call some of it."""
+        return combinations.renamed(fields) if isinstance(fields, dict) else fields
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _numbers_are_numbers(cls, value: Any, info: ValidationInfo) -> Any:
+        """`true` is no 1."""
+        flag = info.field_name is not None and cls.model_fields[info.field_name].annotation is bool
+        if isinstance(value, bool) and not flag:
+            raise PydanticCustomError("no_flag", "must not be true or false")
+        return value
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> "Recipe":
+        if problems := combinations.problems(self):
+            raise combinations.CombinationError(problems)
+        return self
+
+    @property
+    def rows_per_step(self) -> int:
+        """Packed rows of an optimizer step on one device, whatever the micro-batch."""
+        return self.batch_size * self.gradient_accumulation_steps
+
+
+assert set(RECIPE_OVERRIDES) <= set(Recipe.model_fields)
