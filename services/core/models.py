@@ -17,6 +17,7 @@ class ContentRole(StrEnum):
     TRAIN = "train"  # the optimizer sees it
     VALIDATION = "validation"  # early stopping sees it
     HELD_OUT = "held_out"  # only the gate sees it
+    REPLAY = "replay"  # the optimizer sees it once more: an earlier round was promoted with it
 
 
 class Subject(StrEnum):

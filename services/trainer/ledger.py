@@ -1,6 +1,7 @@
 """The trainer's side of the ledger: lease, rounds, snapshots, commits. Every write is fenced."""
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +10,12 @@ from services.core.db import Database, Transaction, as_json
 from services.core.errors import LeaseLostError
 from services.core.models import ContentRole, Json, RoundState, Subject
 from services.core.process import failpoint
-from services.trainer.recipe import Recipe
+from services.trainer.recipes.recipe import Recipe
+from services.trainer.samples.source import SampleSource, Unit
 from services.trainer.selection import MOST_SET_ASIDE, Candidate, Choice, choose
 
 LEASE_VARIABLE = "RATCHET_LEASE"  # the fencing token, handed to the child in its environment
+SET_ASIDE = (ContentRole.VALIDATION, ContentRole.HELD_OUT)
 LEASE = 20.0  # seconds; renewed with every heartbeat, so four may be missed
 
 
@@ -22,14 +25,6 @@ class Lease:
 
     track: str
     token: int
-
-
-@dataclass(frozen=True)
-class Content:
-    content_id: int
-    sha256: bytes
-    language: str
-    text: str
 
 
 @dataclass(frozen=True)
@@ -105,14 +100,13 @@ class Ledger:
         with self._database.transaction() as tx:
             return {row.directory for row in tx.all("adapter_directories", track=self._track)}
 
-    def snapshot(self, round_id: int) -> dict[ContentRole, list[Content]]:
-        """The round's contents with their text, in order, by role."""
+    def snapshot(self, round_id: int) -> dict[ContentRole, list[SampleSource]]:
+        """The round's contents with their text, units and places, in order, by role."""
 
-        def work(tx: Transaction) -> dict[ContentRole, list[Content]]:
-            contents: dict[ContentRole, list[Content]] = {role: [] for role in ContentRole}
+        def work(tx: Transaction) -> dict[ContentRole, list[SampleSource]]:
+            contents: dict[ContentRole, list[SampleSource]] = {role: [] for role in ContentRole}
             for row in tx.all("snapshot", round_id=round_id):
-                content = Content(row.content_id, bytes(row.sha256), row.language, row.text)
-                contents[ContentRole(row.role)].append(content)
+                contents[ContentRole(row.role)].append(sample_source(row))
             return contents
 
         return self._database.run(work)
@@ -224,15 +218,53 @@ class Ledger:
         wanted = min(max_dataset_size, recipe.max_contents or max_dataset_size)
         set_aside = math.ceil((recipe.held_out_min + recipe.validation_min) / MOST_SET_ASIDE)
         most = max(2 * wanted, wanted + set_aside)  # so many that the minima can be held out of them
+        replayable = self._replayable(tx, recipe, wanted)
+        wanted -= min(len(replayable), int(wanted * recipe.replay_share))
         while True:
-            rows = tx.all("candidates", track=self._track, threshold=threshold, most=most)
-            candidates = [
-                Candidate(row.content_id, bytes(row.sha256), row.cluster_id, row.score) for row in rows
-            ]
-            choice = choose(candidates, self._past_roles(tx, candidates), recipe, max_dataset_size)
-            if len(choice.of(ContentRole.TRAIN)) >= wanted or len(rows) < most:
+            read = self._candidates(tx, recipe, threshold, most)
+            candidates = [candidate for each in read for candidate in each]
+            past_roles = self._past_roles(tx, [*candidates, *replayable])
+            choice = choose(candidates, past_roles, recipe, max_dataset_size, replayable)
+            barred = {cluster for cluster, roles in past_roles.items() if len(roles) > 1}
+            barred |= {c.cluster_id for role, c in choice.contents if role in SET_ASIDE}
+            if all(
+                len(each) < most or sum(c.cluster_id not in barred for c in each) >= wanted for each in read
+            ):
                 return choice
             most *= 2
+
+    def _candidates(
+        self, tx: Transaction, recipe: Recipe, threshold: int, most: int
+    ) -> list[list[Candidate]]:
+        """The best `most`; where the recipe weighs languages, of each of them and of the others together."""
+        asked: dict[str, Any] = {"track": self._track, "threshold": threshold, "most": most}
+        if recipe.language_weights is None:
+            rows = tx.all("candidates", **asked)
+            return [[Candidate(row.content_id, bytes(row.sha256), row.cluster_id, row.score) for row in rows]]
+        tx.execute("without_hurry")  # a language that is rare is looked for far down
+        named = sorted(set(recipe.language_weights) - {"*"})
+        groups = [
+            tx.all("candidates_in_languages", languages=[name], among=True, **asked)
+            for name in named
+            if recipe.language_weights[name]
+        ]
+        if recipe.language_weights.get("*"):
+            groups.append(tx.all("candidates_in_languages", languages=named, among=False, **asked))
+        return [
+            [Candidate(r.content_id, bytes(r.sha256), r.cluster_id, r.score, r.language) for r in rows]
+            for rows in groups
+        ]
+
+    def _replayable(self, tx: Transaction, recipe: Recipe, wanted: int) -> list[Candidate]:
+        """What may be replayed, as drawn: more than enough, since some may be held out by now."""
+        if not recipe.replay_share:
+            return []
+        tx.execute("without_hurry")  # all that was ever learned is drawn from
+        most = 2 * math.ceil(wanted * recipe.replay_share)
+        return [
+            Candidate(row.content_id, bytes(row.sha256), row.cluster_id, row.score)
+            for row in tx.all("replayable", track=self._track, most=most)
+        ]
 
     def _past_roles(self, tx: Transaction, candidates: Sequence[Candidate]) -> dict[int, set[ContentRole]]:
         clusters = list({candidate.cluster_id for candidate in candidates})
@@ -251,11 +283,14 @@ class Ledger:
             snapshot_hash=choice.hash,
         )
         positions: dict[ContentRole, int] = dict.fromkeys(ContentRole, -1)
+        ids = [candidate.content_id for _, candidate in choice.contents]
+        places = {place.content_id: place for place in tx.all("places", content_ids=ids)}
         rows = []
         for role, candidate in choice.contents:
             positions[role] += 1
-            rows.append((row.id, candidate.content_id, str(role), positions[role]))
-        tx.copy("round_contents", ("round_id", "content_id", "role", "position"), rows)
+            _, *place = places.get(candidate.content_id) or (None, None, None)
+            rows.append((row.id, candidate.content_id, str(role), positions[role], *place))
+        tx.copy("round_contents", ("round_id", "content_id", "role", "position", "source", "path"), rows)
         for cluster_id, role in sorted(choice.newly_set_aside.items()):
             tx.execute("set_aside", track=self._track, cluster_id=cluster_id, role=role, round_id=row.id)
         return Round(row.id, row.number, 1, parent, choice.hash, recipe)
@@ -280,3 +315,11 @@ class Ledger:
             return None
         row = tx.one("adapter", adapter_id=adapter_id)
         return Adapter(row.id, row.directory, row.manifest)
+
+
+def sample_source(row: Any) -> SampleSource:
+    """From a row with a content's text, units and place."""
+    units = tuple(Unit(sys.intern(kind), *rest) for kind, *rest in row.units or ())
+    return SampleSource(
+        row.content_id, bytes(row.sha256), row.language, row.text, row.score, units, row.source, row.path
+    )

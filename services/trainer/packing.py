@@ -1,19 +1,16 @@
 """Packing: documents laid densely into rows of equal length, none seeing another.
 
 Best-fit decreasing (Ding et al., "Fewer Truncations Improve Language Modeling", 2024, section 3):
-each document goes into the fullest row that still has room. Position ids start anew with every
-document, from which transformers builds the block-diagonal attention mask.
+each document goes into the fullest row that still has room.
 """
 
 import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from services.trainer.samples import IGNORED, Sample
+from services.trainer.samples.sample import Sample
 
-if TYPE_CHECKING:
-    import torch
+WINDOW_ROWS = 64  # that are filled together where samples are to stay in order
 
 
 @dataclass(frozen=True)
@@ -27,11 +24,26 @@ class Row:
         return sum(len(sample.ids) for sample in self.samples)
 
 
-def pack(samples: Sequence[Sample], length: int) -> list[Row]:
+def pack(samples: Sequence[Sample], length: int, *, keep_order: bool = False) -> list[Row]:
     """Every sample in exactly one row of at most `length` tokens; deterministic.
 
-    Raises ValueError for a sample longer than a row.
+    Rows come in the order of their first samples, so shuffled samples make shuffled rows. With
+    `keep_order`, for a curriculum, no sample shares a row with one that comes much later: they are packed
+    in windows of about 64 rows. Raises ValueError for a sample longer than a row.
     """
+    if not keep_order:
+        return _pack(samples, length)
+    rows: list[Row] = []
+    start = tokens = 0
+    for at, sample in enumerate(samples, 1):
+        tokens += len(sample.ids)
+        if tokens >= WINDOW_ROWS * length or at == len(samples):
+            rows += _pack(samples[start:at], length)
+            start, tokens = at, 0
+    return rows
+
+
+def _pack(samples: Sequence[Sample], length: int) -> list[Row]:
     longest_first = sorted(range(len(samples)), key=lambda index: (-len(samples[index].ids), index))
     rows: list[list[int]] = []
     room: list[tuple[int, int]] = []  # (tokens left, row), ascending
@@ -47,34 +59,5 @@ def pack(samples: Sequence[Sample], length: int) -> list[Row]:
             left, row = room.pop(at)
             rows[row].append(index)
             bisect.insort(room, (left - size, row))
-    return [Row(tuple(samples[index] for index in row)) for row in rows]
-
-
-def collate(rows: Sequence[Row], pad_id: int, *, flatten: bool = False) -> "dict[str, torch.Tensor]":
-    """The rows as tensors (B, T) int64: input_ids, labels, position_ids; T is the longest row's length.
-
-    Padding is a document of its own, without loss. No attention mask: one of ones would hide the
-    position ids' boundaries. With `flatten` all rows are laid into one, (1, sum of tokens), without
-    padding: what FlashAttention's variable-length kernels want.
-    """
-    import torch
-
-    if flatten:
-        rows = [Row(tuple(sample for row in rows for sample in row.samples))]
-    width = max(row.tokens for row in rows)
-    input_ids, labels, positions = [], [], []
-    for row in rows:
-        padding = width - row.tokens
-        input_ids.append([token for s in row.samples for token in s.ids] + [pad_id] * padding)
-        labels.append([label for s in row.samples for label in _labels(s)] + [IGNORED] * padding)
-        positions.append([p for s in row.samples for p in range(len(s.ids))] + list(range(padding)))
-    return {
-        "input_ids": torch.tensor(input_ids),
-        "labels": torch.tensor(labels),
-        "position_ids": torch.tensor(positions),
-    }
-
-
-def _labels(sample: Sample) -> list[int]:
-    """The sample's labels; its first token has none, since nothing of its own comes before it."""
-    return [IGNORED, *sample.labels[1:]]
+    in_order = sorted(sorted(row) for row in rows)
+    return [Row(tuple(samples[index] for index in row)) for row in in_order]

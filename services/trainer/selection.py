@@ -1,11 +1,12 @@
 """Which contents a round trains on, and by which it is judged: a pure, deterministic choice."""
 
 import hashlib
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from services.core.models import ContentRole
-from services.trainer.recipe import Recipe
+from services.trainer.recipes.recipe import Recipe
 
 MOST_SET_ASIDE = 0.2  # of all clusters at most, however small the corpus
 
@@ -18,6 +19,7 @@ class Candidate:
     sha256: bytes
     cluster_id: int
     score: int
+    language: str = ""  # known where the recipe weighs languages
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,13 @@ def choose(
     past_roles: Mapping[int, Collection[ContentRole]],
     recipe: Recipe,
     max_dataset_size: int,
+    replayable: Iterable[Candidate] = (),
 ) -> Choice:
-    """Split by cluster, then take the best for training.
+    """Split by cluster, then take the best for training, of each language its share.
+
+    `replayable` are contents that the champion has learned from, in the order they are drawn in: with a
+    recipe's `replay_share` so many are taken that they are that share of all that is trained on. None of
+    a cluster that is anything but trained on, by `past_roles`, is.
 
     `past_roles` are the roles that earlier rounds of the track gave to clusters (cluster_id → roles). A
     cluster keeps its role for good: what was held out is never trained on, what was trained on is never
@@ -69,10 +76,41 @@ def choose(
     by_role: dict[ContentRole, list[Candidate]] = {role: [] for role in ContentRole}
     for candidate in ordered:
         by_role[roles.get(candidate.cluster_id, ContentRole.TRAIN)].append(candidate)
+    fresh = by_role[ContentRole.TRAIN]
+    replayed = [
+        each for each in replayable if set(past_roles.get(each.cluster_id, ())) == {ContentRole.TRAIN}
+    ]
     limit = min(max_dataset_size, recipe.max_contents or max_dataset_size)
-    by_role[ContentRole.TRAIN] = by_role[ContentRole.TRAIN][:limit]
+    kept_for_replay = min(len(replayed), int(limit * recipe.replay_share))
+    fresh = within_shares(fresh, recipe.language_weights, limit - kept_for_replay)
+    share = recipe.replay_share / (1 - recipe.replay_share)
+    by_role[ContentRole.TRAIN] = fresh
+    by_role[ContentRole.REPLAY] = replayed[: min(limit - len(fresh), round(len(fresh) * share))]
     contents = tuple((role, candidate) for role in ContentRole for candidate in by_role[role])
     return Choice(contents, newly)
+
+
+def within_shares(
+    ordered: Sequence[Candidate], weights: Mapping[str, float] | None, limit: int
+) -> list[Candidate]:
+    """The first `limit` of these, in order, no language above its share of them; `*` stands for the others.
+
+    Shares are of the smaller of `limit` and all there are, and among the languages that there are. What a
+    language has beyond its share is for later rounds, whatever room the others leave.
+    """
+    if weights is None:
+        return list(ordered[:limit])
+    group = {each.language: each.language if each.language in weights else "*" for each in ordered}
+    present = {name: weights.get(name, 0.0) for name in set(group.values())}
+    total = sum(present.values())
+    size = min(limit, len(ordered))
+    left = {name: math.ceil(size * weight / total) if weight else 0 for name, weight in present.items()}
+    taken = []
+    for candidate in ordered:
+        if left[group[candidate.language]] > 0:
+            left[group[candidate.language]] -= 1
+            taken.append(candidate)
+    return taken[:limit]
 
 
 def _set_aside(

@@ -46,6 +46,32 @@ WHERE track = %(track)s AND score >= %(threshold)s
 ORDER BY score DESC, content_id
 LIMIT %(most)s;
 
+-- candidates_in_languages --
+-- The same in these languages alone, or in all but these
+SELECT b.content_id, b.sha256, b.cluster_id, b.score, c.language
+FROM backlog b JOIN contents c ON c.id = b.content_id
+WHERE b.track = %(track)s AND b.score >= %(threshold)s
+  AND (c.language = ANY (%(languages)s::text[])) = %(among)s
+ORDER BY b.score DESC, b.content_id
+LIMIT %(most)s;
+
+-- replayable --
+-- Live contents that fit the recipe and that the champion has learned from, drawn anew for every round
+SELECT c.id AS content_id, c.sha256, c.cluster_id, c.score
+FROM trained l
+JOIN tracks t ON t.name = l.track
+JOIN contents c ON c.id = l.content_id AND c.live AND fits_recipe(t.recipe, c.language, c.characters)
+WHERE l.track = %(track)s
+ORDER BY sha256(c.sha256 || convert_to((SELECT count(*) FROM rounds WHERE track = %(track)s)::text, 'UTF8'))
+LIMIT %(most)s;
+
+-- places --
+-- Where each of these contents was found: the first of its files by name
+SELECT DISTINCT ON (f.content_id) f.content_id, s.name AS source, f.path
+FROM files f JOIN sources s ON s.id = f.source_id
+WHERE f.content_id = ANY (%(content_ids)s::bigint[]) AND f.retired_at IS NULL
+ORDER BY f.content_id, s.name, f.path;
+
 -- cluster_roles --
 -- Every role a round of the track has given these clusters, under any name of what they have merged into by now
 WITH asked AS (
@@ -92,10 +118,42 @@ VALUES (%(track)s, %(cluster_id)s, %(role)s, %(round_id)s);
 
 -- snapshot --
 -- What the round trains on and is judged by, in order
-SELECT rc.role, c.id AS content_id, c.sha256, c.language, c.text
+SELECT rc.role, c.id AS content_id, c.sha256, c.language, c.text, c.score,
+       coalesce(rc.source, '') AS source, coalesce(rc.path, '') AS path,
+       (SELECT json_agg(json_build_array(u.kind, u.name, u.start_byte, u.end_byte, u.start_line, u.end_line,
+                                         u.comment_byte) ORDER BY u.ordinal)
+        FROM units u WHERE u.content_id = c.id) AS units
 FROM round_contents rc JOIN contents c ON c.id = rc.content_id
 WHERE rc.round_id = %(round_id)s
 ORDER BY rc.role, rc.position;
+
+-- best_of_backlog --
+-- What a round of the track would begin with, with all that samples are made of
+SELECT c.id AS content_id, c.sha256, c.language, c.text, c.score, s.name AS source, f.path,
+       (SELECT json_agg(json_build_array(u.kind, u.name, u.start_byte, u.end_byte, u.start_line, u.end_line,
+                                         u.comment_byte) ORDER BY u.ordinal)
+        FROM units u WHERE u.content_id = c.id) AS units
+FROM (SELECT content_id, score FROM backlog WHERE track = %(track)s
+      ORDER BY score DESC, content_id LIMIT %(most)s) b
+JOIN contents c ON c.id = b.content_id
+CROSS JOIN LATERAL (SELECT source_id, path FROM files
+                    WHERE content_id = c.id AND retired_at IS NULL ORDER BY source_id, path LIMIT 1) f
+JOIN sources s ON s.id = f.source_id
+ORDER BY b.score DESC, b.content_id;
+
+-- best_contents --
+-- The same of what fits a recipe that has no track yet, or whose backlog is empty
+SELECT c.id AS content_id, c.sha256, c.language, c.text, c.score, s.name AS source, f.path,
+       (SELECT json_agg(json_build_array(u.kind, u.name, u.start_byte, u.end_byte, u.start_line, u.end_line,
+                                         u.comment_byte) ORDER BY u.ordinal)
+        FROM units u WHERE u.content_id = c.id) AS units
+FROM (SELECT * FROM contents
+      WHERE live AND fits_recipe(%(recipe)s, language, characters)
+      ORDER BY score DESC, id LIMIT %(most)s) c
+CROSS JOIN LATERAL (SELECT source_id, path FROM files
+                    WHERE content_id = c.id AND retired_at IS NULL ORDER BY source_id, path LIMIT 1) f
+JOIN sources s ON s.id = f.source_id
+ORDER BY c.score DESC, c.id;
 
 -- champion --
 -- The track's newest promotion

@@ -43,3 +43,9 @@ def test_a_database_of_the_first_version_keeps_what_it_holds(empty_target: Targe
         assert value("SELECT count(*) FROM trained_clusters") == 10
         assert value("SELECT contents FROM score_histogram WHERE language = 'python'") == 45
         assert value("SELECT nextval('cluster_ids')") == 51
+        # What was learned before there was replay can be replayed.
+        cursor.execute(
+            "INSERT INTO rounds (track, number, recipe, snapshot_hash) VALUES ('demo', 2, '{}', 'y')"
+        )
+        cursor.execute("INSERT INTO round_contents VALUES (2, 1, 'replay', 0, 'old', 'a/1-é.py')")
+        assert value("SELECT count(*) FROM backlog WHERE is_new") == 35

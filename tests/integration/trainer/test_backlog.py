@@ -14,7 +14,7 @@ from services.core.db import Database
 from services.core.models import RoundState
 from services.core.settings import Target
 from services.trainer.ledger import Lease, Ledger
-from services.trainer.recipe import Recipe
+from services.trainer.recipes.recipe import Recipe
 from tests.conftest import administer
 from tests.integration.trainer import corpus
 
@@ -38,7 +38,7 @@ class Life:
         self.chance = chance
         self.tracks: dict[str, tuple[Recipe, Ledger, Lease]] = {}
         self.new_track(languages=("python",), max_chars=150)
-        self.new_track()
+        self.new_track(replay_share=0.4, language_weights={"go": 0.5, "*": 0.5})
 
     def drop(self) -> None:
         with self.database.transaction() as tx:

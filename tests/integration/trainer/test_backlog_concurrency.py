@@ -12,7 +12,7 @@ import pytest
 from services.core.db import Database
 from services.core.models import RoundState
 from services.trainer.ledger import Lease, Ledger, Round
-from services.trainer.recipe import Recipe
+from services.trainer.recipes.recipe import Recipe
 from tests.integration.trainer import corpus
 
 WAITING = (

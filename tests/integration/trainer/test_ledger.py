@@ -2,6 +2,8 @@
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,9 +11,11 @@ from hypothesis import strategies as st
 
 from services.core.db import Database
 from services.core.errors import LeaseLostError
-from services.core.models import RoundState
+from services.core.models import ContentRole, RoundState
 from services.trainer.ledger import Lease, Ledger
-from services.trainer.recipe import Recipe
+from services.trainer.recipes.recipe import Recipe
+from services.trainer.samples.source import Unit
+from services.trainer.selection import Candidate, choose
 from tests.integration.trainer import corpus
 from tests.integration.trainer.test_round import rows
 
@@ -31,9 +35,9 @@ def texts(count: int) -> list[str]:
 class Track:
     """One track of the ledger, and what may happen to it."""
 
-    def __init__(self, database: Database, store: Callable[[list[str]], None]) -> None:
+    def __init__(self, database: Database, store: Callable[[list[str]], None], **fields: Any) -> None:
         name = f"track-{next(numbers)}"
-        self.recipe = Recipe(name=name, base_model="./model", held_out_min=2, validation_min=1)
+        self.recipe = Recipe(name=name, base_model="./model", held_out_min=2, validation_min=1, **fields)
         self.database = database
         self.store = store
         self.ledger = Ledger(database, name)
@@ -108,7 +112,12 @@ class Track:
             )  # fmt: skip
             held_out = {row[0] for row in corpus.run(tx, HELD_OUT, track=self.recipe.name)}
         assert all(row.live for row in snapshot)
-        assert all((row.cluster_id in held_out) == (row.role != "train") for row in snapshot)
+        aside = ("validation", "held_out")
+        assert all((row.cluster_id in held_out) == (row.role in aside) for row in snapshot)
+        trained = [row for row in snapshot if row.role not in aside]
+        assert len(trained) <= ROUND_SIZE
+        replayed = sum(row.role == "replay" for row in trained)
+        assert replayed <= self.recipe.replay_share * len(trained) + 0.5
 
     def _take(self) -> Lease:
         lease = self.ledger.take(self.recipe, "a trainer")
@@ -138,13 +147,16 @@ class Track:
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(events=st.lists(st.sampled_from(EVENTS), max_size=10))
+@given(events=st.lists(st.sampled_from(EVENTS), max_size=10), replay_share=st.sampled_from([0.0, 0.4]))
 def test_no_order_of_events_trains_twice_or_on_what_is_held_out(
-    events: list[str], database: Database, store: Callable[[list[str]], None]
+    events: list[str], replay_share: float, database: Database, store: Callable[[list[str]], None]
 ) -> None:
-    """Drops, retirements, merged clusters, rounds however they end and stolen leases keep every invariant."""
+    """Drops, retirements, merged clusters, rounds however they end and stolen leases keep every invariant.
+
+    With replay, too: what is replayed is not trained anew.
+    """
     store(texts(12))
-    track = Track(database, store)
+    track = Track(database, store, replay_share=replay_share)
     for event in events:
         track.happens(event)
         track.check()
@@ -167,3 +179,97 @@ def test_held_out_contents_never_crowd_out_the_others(
         " h.cluster_id = c.cluster_id)) AS used FROM contents c",
     )
     assert row.used == row.contents
+
+
+def snapshot_of(track: Track) -> tuple[Any, dict[ContentRole, list[int]]]:
+    """The round that opens now and its contents by role."""
+    opened = track._open()
+    contents = track.ledger.snapshot(opened.round_id)
+    return opened, {role: [content.content_id for content in of_role] for role, of_role in contents.items()}
+
+
+def test_a_round_replays_what_earlier_ones_were_promoted_with(
+    database: Database, store: Callable[[list[str]], None]
+) -> None:
+    """Its share of what is trained on, none of it counted as new, drawn otherwise in every round."""
+    store(texts(150))
+    track = Track(database, store, replay_share=0.4)
+    learned: list[int] = []
+    replayed = []
+    for _ in range(6):
+        _, contents = snapshot_of(track)
+        assert set(contents[ContentRole.REPLAY]) <= set(learned)
+        replayed.append(contents[ContentRole.REPLAY])
+        learned += contents[ContentRole.TRAIN]
+        track.promote()
+    assert [len(each) for each in replayed] == [0, 2, 2, 2, 2, 2]
+    assert len({tuple(each) for each in replayed[3:]}) > 1
+    track.check()
+
+
+def test_the_snapshot_hash_covers_what_is_replayed(
+    database: Database, store: Callable[[list[str]], None]
+) -> None:
+    """Two rounds that differ in replay alone are two snapshots."""
+    candidate = Candidate(1, b"new", 1, 90)
+    old = [Candidate(n, bytes([n]), n, 90) for n in (2, 3)]
+    recipe = Recipe(name="t", base_model="./model", replay_share=0.5)
+    roles = {1: {ContentRole.TRAIN}, 2: {ContentRole.TRAIN}, 3: {ContentRole.TRAIN}}
+    hashes = {choose([candidate], roles, recipe, 100, each).hash for each in ([], old[:1], old[1:])}
+    assert len(hashes) == 3
+
+
+def test_only_what_is_learned_can_be_replayed(database: Database, store: Callable[[list[str]], None]) -> None:
+    """The database itself refuses anything else."""
+    store(texts(12))
+    track = Track(database, store)
+    opened = track._open()
+    with pytest.raises(Exception, match="no promoted round"), database.transaction() as tx:
+        corpus.run(
+            tx, "INSERT INTO round_contents SELECT %(id)s, content_id, 'replay', 99 FROM backlog LIMIT 1",
+            id=opened.round_id,
+        )  # fmt: skip
+
+
+def test_a_snapshot_keeps_where_its_contents_were_found(
+    database: Database, store: Callable[[list[str]], None]
+) -> None:
+    """Moved or retired meanwhile, they make the same samples when the round is taken up again."""
+    store(texts(12))
+    track = Track(database, store)
+    opened = track._open()
+    (first, *_) = before = track.ledger.snapshot(opened.round_id)[ContentRole.TRAIN]
+    assert (first.repository, first.path) == ("repo", f"{first.sha256.hex()}.py")
+    with database.transaction() as tx:
+        corpus.run(
+            tx, "INSERT INTO units VALUES (%(id)s, 0, 'function', 'f', 0, 9, 1, 2, 0)", id=first.content_id
+        )
+        corpus.run(tx, "UPDATE files SET path = 'elsewhere-' || path, retired_at = now()")
+    (again, *rest) = track.ledger.snapshot(opened.round_id)[ContentRole.TRAIN]
+    assert again == replace(first, units=(Unit("function", "f", 0, 9, 1, 2, 0),))
+    assert rest == before[1:]
+
+
+def test_languages_get_their_shares_and_what_is_left_waits(database: Database) -> None:
+    """Nine of ten candidates are Python, all better than the others: still half of a round is Go."""
+    with database.transaction() as tx:
+        corpus.add(tx, 180, language="python", score=95)
+        corpus.add(tx, 20, language="go", score=80)
+        corpus.add(tx, 20, language="rust", score=90)
+    recipe = Recipe(
+        name="weighed", base_model="./model", held_out_min=2, validation_min=1, max_contents=10,
+        language_weights={"python": 0.5, "go": 0.5},
+    )  # fmt: skip
+    ledger = Ledger(database, recipe.name)
+    lease = ledger.take(recipe, "a trainer")
+    assert lease is not None
+    opened = ledger.open_or_resume(lease, recipe, 50, 1000)
+    assert opened is not None
+    languages = [content.language for content in ledger.snapshot(opened.round_id)[ContentRole.TRAIN]]
+    assert sorted(languages) == ["go"] * 5 + ["python"] * 5
+    ledger.close(
+        lease, opened, state=RoundState.PROMOTED, training={}, verdict={"reason": "better"}, losses={},
+        manifest={"track": recipe.name},
+    )  # fmt: skip
+    assert corpus.differences(database) == []
+    assert ledger.count_new(50, 1000) > 150

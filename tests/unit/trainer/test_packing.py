@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.trainer.packing import Row, collate, pack
-from services.trainer.samples import IGNORED, Sample
+from services.trainer.packing import WINDOW_ROWS, pack
+from services.trainer.samples.sample import Sample
 
 LENGTH = 64
 
@@ -41,35 +41,22 @@ def test_a_sample_longer_than_a_row_is_refused() -> None:
         pack([sample(1, LENGTH + 1)], LENGTH)
 
 
-@given(samples.filter(bool), st.booleans())
-def test_collated_rows_keep_ids_labels_and_positions(given_samples: list[Sample], flatten: bool) -> None:
-    """Position ids start anew with every document; the loss is on completions and on nothing else."""
-    rows = pack(given_samples, LENGTH)
-    tensors = collate(rows, 0, flatten=flatten)
-    positions = tensors["position_ids"].flatten().tolist()
-    learned = sum(len(one.ids) - max(1, one.prompt_tokens) for one in given_samples)
-    assert (tensors["labels"] != IGNORED).sum().item() == learned
-    tokens = sum(row.tokens for row in rows)
-    padding = 0 if flatten else sum(max(r.tokens for r in rows) - row.tokens > 0 for row in rows)
-    assert positions.count(0) == len(given_samples) + padding
-    if flatten:
-        assert tensors["input_ids"].shape == (1, tokens)
+@given(samples)
+def test_rows_come_in_the_order_of_their_first_samples(given_samples: list[Sample]) -> None:
+    """Shuffled samples make shuffled rows, and a row's samples stay in order."""
+    rows = [[one.content_id for one in row.samples] for row in pack(given_samples, LENGTH)]
+    assert rows == sorted(sorted(row) for row in rows)
 
 
-def test_documents_of_a_row_do_not_see_one_another() -> None:
-    """Logits of a packed document equal those of the document alone, in float32 within 1e-5."""
-    import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=LENGTH, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4
-    )
-    model = LlamaForCausalLM(config).eval()
-    documents = [sample(1, 20), sample(2, 30)]
-    inputs = collate([Row(tuple(documents))], 0)
-    inputs.pop("labels")
-    with torch.no_grad():
-        together = model(**inputs, use_cache=False).logits[0]
-        apart = torch.cat([model(torch.tensor([one.ids]), use_cache=False).logits[0] for one in documents])
-    assert torch.allclose(together, apart, atol=1e-5)
+@given(st.lists(st.integers(2, LENGTH), max_size=800))
+def test_a_kept_order_holds_from_window_to_window(sizes: list[int]) -> None:
+    """Nothing is dropped, and no sample comes much before one that it follows."""
+    given_samples = [sample(number, size) for number, size in enumerate(sizes)]
+    rows = pack(given_samples, LENGTH, keep_order=True)
+    order = [one.content_id for row in rows for one in row.samples]
+    assert sorted(order) == list(range(len(sizes)))
+    started = [sum(sizes[:number]) for number in range(len(sizes))]
+    latest = 0
+    for content_id in order:
+        latest = max(latest, started[content_id])
+        assert latest - started[content_id] <= (WINDOW_ROWS + 1) * LENGTH

@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,18 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.core.models import ContentRole
-from services.trainer.recipe import Recipe
-from services.trainer.selection import MOST_SET_ASIDE, Candidate, Choice, choose
+from services.trainer.recipes.recipe import Recipe
+from services.trainer.selection import MOST_SET_ASIDE, Candidate, Choice, choose, within_shares
 
 RECIPE = Recipe(name="test", base_model="./model")
 candidates = st.lists(
     st.builds(
-        lambda number, cluster, score: Candidate(
-            number, hashlib.sha256(bytes([number])).digest(), cluster, score
+        lambda number, cluster, score, language: Candidate(
+            number, hashlib.sha256(bytes([number])).digest(), cluster, score, language
         ),
         st.integers(0, 255),
         st.integers(0, 60),
         st.integers(0, 100),
+        st.sampled_from(["python", "go", "rust", "c"]),
     ),
     unique_by=lambda candidate: candidate.content_id,
     max_size=120,
@@ -133,3 +135,45 @@ def test_the_minimum_is_reached_where_there_is_enough() -> None:
     choice = choose(numbered(1000), {}, recipe, 1000)
     assert len(choice.of(ContentRole.HELD_OUT)) >= 60
     assert len(choice.of(ContentRole.VALIDATION)) >= 30
+
+
+@given(candidates, st.integers(1, 60), st.dictionaries(
+    st.sampled_from(["python", "go", "*"]), st.floats(0.1, 10), min_size=1
+))  # fmt: skip
+def test_no_language_has_more_than_its_share(
+    given_candidates: list[Candidate], size: int, weights: dict[str, float]
+) -> None:
+    """Rounded up; a language without a weight has none, and what is taken is the best of each."""
+    ordered = choose(given_candidates, {}, RECIPE, 1000).of(ContentRole.TRAIN)
+    taken = within_shares(ordered, weights, size)
+    groups = [each.language if each.language in weights else "*" for each in ordered]
+    total = sum(weights.get(group, 0) for group in set(groups))
+    assert len(taken) <= size
+    for group in set(groups):
+        of_group = [each for each, its in zip(ordered, groups, strict=True) if its == group]
+        count = sum(each in of_group for each in taken)
+        assert count <= math.ceil(min(size, len(ordered)) * weights.get(group, 0) / max(total, 1e-9))
+        assert [each for each in taken if each in of_group] == of_group[:count]
+
+
+def test_a_language_alone_gets_everything() -> None:
+    """Shares are among the languages that there are."""
+    ordered = [replace(candidate, language="go") for candidate in numbered(10)]
+    assert within_shares(ordered, {"python": 0.9, "go": 0.1}, 8) == ordered[:8]
+
+
+@given(candidates, st.floats(0, 0.9), st.integers(1, 60))
+def test_replay_is_its_share_and_fits_into_the_round(
+    given_candidates: list[Candidate], share: float, size: int
+) -> None:
+    """Of what is trained on; never of a cluster that is held out, or torn, or has no past."""
+    recipe = RECIPE.model_copy(update={"replay_share": share})
+    old = [Candidate(1000 + n, bytes([n]), 100 + n, 50) for n in range(40)]
+    roles = {100 + n: {ContentRole.TRAIN} for n in range(30)}
+    roles |= {130: {ContentRole.HELD_OUT}, 131: {ContentRole.TRAIN, ContentRole.VALIDATION}}
+    choice = choose(given_candidates, roles, recipe, size, old)
+    fresh, replayed = choice.of(ContentRole.TRAIN), choice.of(ContentRole.REPLAY)
+    assert len(fresh) + len(replayed) <= size
+    assert replayed == old[: len(replayed)]
+    assert len(replayed) <= 30
+    assert len(replayed) <= share * (len(fresh) + len(replayed)) + 0.5

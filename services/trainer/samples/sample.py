@@ -1,0 +1,41 @@
+"""A sample: one document for the model, made from contents by the recipe."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+IGNORED = -100  # label of a token without loss, as in torch's cross entropy
+
+
+class Tokenizer(Protocol):
+    """What is used of transformers' tokenizers."""
+
+    name_or_path: str
+    eos_token_id: int | None
+    bos_token_id: int | None
+    chat_template: str | None
+    added_tokens_decoder: dict[int, Any]
+
+    def encode(self, text: str, *, add_special_tokens: bool) -> list[int]: ...
+    def convert_ids_to_tokens(self, ids: Any) -> Any: ...
+    def apply_chat_template(self, conversation: Any, **options: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One document for the model: token ids, which of them are learned, which of those are code.
+
+    The makers give ids as array('i'): 4 bytes a token, where Python's own integers take 36.
+    """
+
+    content_id: int
+    ids: Sequence[int]
+    prompt_tokens: int  # loss starts after these
+    code_start: int  # the code that bits per byte counts: without fence, separators and end of turn
+    code_end: int
+    code_bytes: int
+    kind: str = "completion"  # completion, file, repository, or a kind of unit; then fim-psm, renamed, …
+
+    @property
+    def labels(self) -> list[int]:
+        return [IGNORED] * self.prompt_tokens + list(self.ids[self.prompt_tokens :])
