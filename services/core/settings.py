@@ -88,6 +88,9 @@ class Settings(BaseModel):
     load_timeout: float = Field(default=1800.0, gt=0)  # seconds a model may take to load
     max_attempts: int = Field(default=5, ge=1)  # crashes after which a round is set aside
     nproc_per_node: int = Field(default=0, ge=0)  # training processes; 0: one a GPU, or one
+    nnodes: int = Field(default=1, ge=1)  # machines that share a round
+    node_rank: int = Field(default=0, ge=0)  # of this machine; 0 has the database
+    rdzv_endpoint: str | None = Field(default=None, pattern=r"^[^\s:]+:[1-9][0-9]{0,4}$")
 
     # Overrides of the recipe, by name
     batch_size: int | None = None

@@ -6,13 +6,9 @@ only while no newer one exists.
 
 import logging
 import os
-import signal
 import socket
-import subprocess
-import sys
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from services.core import log as logs
@@ -20,15 +16,17 @@ from services.core.db import Database, as_json
 from services.core.errors import DatabaseUnavailableError, LeaseLostError, PublishError
 from services.core.models import HEARTBEAT_INTERVAL, Service, ServiceState
 from services.core.process import StopSignal, die_with_parent
-from services.core.settings import PROJECT, Settings, from_environment
-from services.trainer import heartbeat, publish, recipe
-from services.trainer.judge import Watched, backoff
-from services.trainer.ledger import LEASE_VARIABLE, Lease, Ledger
-from services.trainer.recipe import Recipe
+from services.core.settings import Settings, from_environment
+from services.trainer import heartbeat, machines, publish
+from services.trainer.child import Child
+from services.trainer.judge import backoff
+from services.trainer.ledger import Lease, Ledger
+from services.trainer.node import Node
+from services.trainer.recipes import files as recipe_files
+from services.trainer.recipes.recipe import Recipe
 
 log = logging.getLogger(__name__)
 TICK = 0.5  # seconds between two looks at the child
-STOP_CHILD = 25.0  # seconds a child has to save and leave before it is killed
 
 
 @dataclass(frozen=True)
@@ -40,68 +38,13 @@ class Status:
     new_contents: int = 0
 
 
-class Child:
-    """A round in its own process group: torchrun and the processes it starts."""
-
-    def __init__(self, settings: Settings, recipe_: Recipe, lease: Lease) -> None:
-        self.folder = settings.checkpoints_dir / recipe_.name
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / heartbeat.FILE_NAME).unlink(missing_ok=True)
-        processes = settings.nproc_per_node or _gpus() or 1
-        command = [sys.executable, "-m", "services.trainer.launch", "--nproc-per-node", str(processes)]
-        command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1"]
-        command += ["--max-restarts", "0", "-m", "services.trainer.rounds"]
-        environment = {
-            **os.environ,
-            LEASE_VARIABLE: str(lease.token),
-            "PYTHONPATH": os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH")))),
-            "TOKENIZERS_PARALLELISM": "false",
-            "TQDM_DISABLE": "1",  # the daemon shows progress, a log wants lines
-            "HF_HOME": os.environ.get("HF_HOME", str((settings.cache_dir / "huggingface").absolute())),
-            "TORCHELASTIC_ERROR_FILE": str((self.folder / "error.json").absolute()),
-        }
-        environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // processes)))
-        parent = os.getpid()
-        self.process = subprocess.Popen(
-            command,
-            env=environment,
-            start_new_session=True,
-            preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  the daemon has one thread
-        )
-        self.watched = Watched(since=time.monotonic())
-
-    def look(self) -> int | None:
-        """Take in the newest beat; the exit status, or None while it runs."""
-        status = self.process.poll()
-        self.watched = self.watched.seen(heartbeat.read(self.folder), time.monotonic())
-        return status
-
-    def stop(self, seconds: float = STOP_CHILD) -> None:
-        """SIGTERM, so that it saves; after `seconds` the whole group is killed."""
-        self._signal(signal.SIGTERM)
-        try:
-            self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            log.warning("the round did not leave in %.0f s: killing it", seconds)
-        self.kill()
-
-    def kill(self) -> None:
-        self._signal(signal.SIGKILL)
-        self.process.wait()
-
-    def _signal(self, number: int) -> None:
-        try:
-            os.killpg(self.process.pid, number)
-        except ProcessLookupError:
-            pass
-
-
 class Daemon:
     """Holds the lease, starts children, judges them. One call of `tick` never blocks for long."""
 
     def __init__(self, settings: Settings, recipe_: Recipe, database: Database) -> None:
         self._settings = settings
         self._recipe = recipe_
+        self._machines = machines.from_settings(settings)
         self._database = database
         self._ledger = Ledger(database, recipe_.name)
         self._instance = f"{socket.gethostname()}:{os.getpid()}"
@@ -203,9 +146,10 @@ class Daemon:
     def _start(self, *, resuming: bool) -> None:
         assert self._lease is not None
         log.info("starting a round%s", " again" if resuming else "")
-        self._child = Child(self._settings, self._recipe, self._lease)
+        self._child = Child(self._settings, self._recipe.name, self._machines, self._lease)
         if not self._failures:
-            self._say(ServiceState.STARTING, "starting a round")
+            several = f" on {self._machines.count} machines" if self._machines.count > 1 else ""
+            self._say(ServiceState.STARTING, f"starting a round{several}")
 
     # judging the child
 
@@ -234,14 +178,17 @@ class Daemon:
                 self._next_poll = now  # there may be enough for the next round already
             self._say(ServiceState.IDLE, beat.message)
             log.info("round finished: %s", beat.message)
-        elif beat.permanent:
+            return
+        failed = child.failure()
+        message = beat.message if failed is None else failed.message
+        if beat.permanent if failed is None else failed.permanent:
             self._failures = 1  # ill until a round trains again, not just until the next try
             self._next_poll = now + max(self._settings.check_interval, backoff(1))
-            self._say(ServiceState.ERROR, beat.message)
+            self._say(ServiceState.ERROR, message)
             self._uncount(beat.round_id)
         else:
             self._crashed(
-                now, ServiceState.RECOVERING, beat.message or f"the round ended with status {exit_status}"
+                now, ServiceState.RECOVERING, message or f"the round ended with status {exit_status}"
             )
 
     def _recover(self, now: float, state: ServiceState, message: str) -> None:
@@ -279,6 +226,11 @@ class Daemon:
             "loss": beat.loss,
             "tokens_per_s": beat.tokens_per_s,
             "eta_s": beat.eta_s,
+            "learning_rate": beat.learning_rate,
+            "grad_norm": beat.grad_norm,
+            "mfu": beat.mfu,
+            "memory_bytes": beat.memory_bytes,
+            "input_stall": beat.input_stall,
             "message": self._status.message,
             "new_contents": self._status.new_contents,
             "needed": self._settings.min_new_files,
@@ -303,21 +255,17 @@ class Daemon:
             log.warning("left without a word to the database: %s", exc)
 
 
-def _gpus() -> int:
-    """How many GPUs the driver shows, without torch; CUDA_VISIBLE_DEVICES narrows it."""
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None:
-        return len([device for device in visible.split(",") if device.strip() not in ("", "-1")])
-    return len([path for path in Path("/dev").glob("nvidia[0-9]*") if path.name[6:].isdigit()])
-
-
 def main() -> int:
     if parent := os.environ.get("RATCHET_PARENT_PID"):
         die_with_parent(int(parent))
     settings = from_environment()
     logs.setup("trainer", settings.log_level, settings.secrets())
-    resolved = recipe.load(settings.recipe, settings.recipe_overrides)
+    resolved = recipe_files.load(settings.recipe, settings.recipe_overrides)
     stop = StopSignal()
+    here = machines.from_settings(settings)
+    if not here.is_first:
+        Node(settings, resolved.name, here).run(stop)
+        return 0
     database = Database(
         settings.database(),
         application="ratchet trainer",

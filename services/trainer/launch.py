@@ -1,17 +1,33 @@
-"""torchrun without its tracebacks: `python -m services.trainer.launch`, same options.
+"""Starts a round's processes: `python -m services.trainer.launch`, with torchrun's options.
 
-A worker that failed has said why in its own words; a stop in good order is no failure.
+One process on one machine needs no agent beside it: the round runs right here. Otherwise torchrun without
+its tracebacks: a worker that failed has said why in its own words; a stop in good order is no failure.
 """
 
+import argparse
+import runpy
 import sys
-
-from torch.distributed import run
-from torch.distributed.elastic.multiprocessing.api import SignalException
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
 
 def main() -> int:
-    """0, or 1 when a worker failed, or 128 plus the signal when torchrun was told to stop."""
+    """0, or 1 when a worker failed, or 128 plus the signal when it was told to stop."""
+    options = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    options.add_argument("--nproc-per-node")
+    options.add_argument("--nnodes", default="1")
+    options.add_argument("-m", dest="module")
+    known, _ = options.parse_known_args()
+    if (known.nproc_per_node, known.nnodes) == ("1", "1") and known.module:
+        sys.argv = [known.module]
+        runpy.run_module(known.module, run_name="__main__", alter_sys=True)
+        return 0  # a module that has a status leaves with it
+    return _torchrun()
+
+
+def _torchrun() -> int:
+    from torch.distributed import run
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+
     try:
         run.main()
     except SignalException as exc:
