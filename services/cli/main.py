@@ -31,6 +31,14 @@ app = typer.Typer(
     help="Ratchet keeps a code model sharp on your own code.",
 )
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+recipes = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="List the ways of training, show one, check one."
+)
+app.add_typer(recipes, name="recipe")
+RecipeName = Annotated[
+    str | None,
+    typer.Argument(metavar="[NAME|PATH]", help="In recipes/, or a YAML file. Without: as RECIPE says."),
+]
 
 
 @app.callback()
@@ -177,6 +185,102 @@ def export(
     from services.cli.export import run
 
     run(environment.read(), file, rejected=rejected, force=force, as_json=as_json)
+
+
+@app.command()
+def plan(
+    recipe: Annotated[str, typer.Argument(help="Its name, or a YAML file.")],
+    device: Annotated[
+        str | None, typer.Option("--device", help="Plan for this GPU, as H200 or RTX 4090, or for cpu.")
+    ] = None,
+    vram: Annotated[
+        str | None, typer.Option("--vram", metavar="SIZE", help="Memory of a GPU, as 32GB or 31.5GiB.")
+    ] = None,
+    gpus: Annotated[
+        int | None,
+        typer.Option("--gpus", min=1, max=1024, help="How many, alike. Without: those here, or 1."),
+    ] = None,
+    sample_tokens: Annotated[
+        int | None, typer.Option("--sample-tokens", min=1, help="Mean length of a sample.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say how a recipe would run on a GPU: memory, speed, what is recomputed, and what else fits."""
+    from services.cli import environment
+    from services.cli.plan import run
+
+    run(
+        environment.read(),
+        recipe,
+        device=device,
+        vram=vram,
+        gpus=gpus,
+        sample_tokens=sample_tokens,
+        as_json=as_json,
+    )
+
+
+@recipes.command("list")
+def recipe_list(as_json: AsJson = False) -> None:
+    """List the recipes: base model, method, what each is for, and which one RECIPE names."""
+    from services.cli import environment
+    from services.cli.recipe import run_list
+
+    run_list(environment.read(), as_json=as_json)
+
+
+@recipes.command("show")
+def recipe_show(name: RecipeName = None, as_json: AsJson = False) -> None:
+    """Print every field of a recipe as a round would have it, and who says so."""
+    from services.cli import environment
+    from services.cli.recipe import run_show
+
+    run_show(environment.read(), name, as_json=as_json)
+
+
+@recipes.command("check")
+def recipe_check(name: RecipeName = None, as_json: AsJson = False) -> None:
+    """Check a recipe against its base model's architecture and tokenizer, without fetching weights."""
+    from services.cli import environment
+    from services.cli.recipe import run_check
+
+    if not run_check(environment.read(), name, as_json=as_json):
+        raise typer.Exit(1)
+
+
+@app.command()
+def samples(
+    recipe: Annotated[
+        str | None,
+        typer.Argument(metavar="[RECIPE]", help="Its name, or a YAML file. Without: as RECIPE says."),
+    ] = None,
+    number: Annotated[int, typer.Option("--number", "-n", min=1, max=1000, help="How many.")] = 5,
+    file: Annotated[
+        str | None,
+        typer.Option("--file", metavar="PATH", help="Of this file, without a database; as for `explain`."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what the model would see, token by token, and which tokens it learns; as JSON, packed rows."""
+    from services.cli import environment
+    from services.cli.samples import run
+
+    run(environment.read(), recipe, most=number, file=file, as_json=as_json)
+
+
+@app.command("lr-find")
+def lr_find(
+    recipe: RecipeName = None,
+    lowest: Annotated[float, typer.Option("--from", help="The rate to begin with.")] = 1e-6,
+    highest: Annotated[float, typer.Option("--to", help="The rate to end with.")] = 1e-1,
+    steps: Annotated[int, typer.Option("--steps", min=10, max=1000, help="Optimizer steps.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """Train for some steps at a rising learning rate, and say where the loss falls and where it diverges."""
+    from services.cli import environment
+    from services.cli.lr_find import run
+
+    run(environment.read(), recipe, lowest=lowest, highest=highest, steps=steps, as_json=as_json)
 
 
 @app.command()

@@ -4,13 +4,14 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch.nn.functional import cross_entropy
 
-from services.trainer.packing import Row, collate
-from services.trainer.samples import Sample
+from services.trainer.engine.batch import batch_of
+from services.trainer.engine.compute import Compute
+from services.trainer.engine.distributed import Distribution, through
+from services.trainer.packing import Row
+from services.trainer.samples.sample import Sample
 
 LOGITS_BYTES = 256 * 2**20  # float32 logits held at once at most; a 150k vocabulary has 600 kB a token
 
@@ -27,84 +28,41 @@ class ContentLoss:
 
 @torch.no_grad()
 def losses(
-    model: torch.nn.Module,
+    compute: Compute,
     rows: Sequence[Row],
     *,
-    batch_size: int,
+    rows_at_once: int,
     pad_id: int,
-    flatten: bool = False,
-    on_batch: Callable[[int, int], None] | None = None,
+    longest: int,
+    distribution: Distribution | None = None,
+    on_rows: Callable[[int, int], None] | None = None,
 ) -> list[ContentLoss]:
-    """Every content's loss, by content id; leaves the model in the mode it was in.
+    """Every content's loss, by content id, the same in every process; the model keeps its mode.
 
-    `model` is a causal LM, bare or with adapters. Only the hidden states that predict code go through
-    the output layer, so memory does not grow with the vocabulary times the row.
+    Rows go through the model as in training, `rows_at_once` at a time, shared among the processes. Only
+    the states that predict code go through the output layer, a part at a time, so memory does not grow
+    with the vocabulary times the row. `longest` bounds a sample's tokens; `on_rows` hears of rows done.
     """
+    model, distribution = compute.model, distribution or Distribution()
+    device = next(model.parameters()).device
+    chunks = [rows[start : start + rows_at_once] for start in range(0, len(rows), rows_at_once)]
+    nats: dict[int, float] = defaultdict(float)
     was_training = model.training
     model.eval()
-    device = next(model.parameters()).device
-    totals: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     try:
-        for start in range(0, len(rows), batch_size):
-            batch = rows[start : start + batch_size]
-            tensors = collate(batch, pad_id, flatten=flatten)
-            for sample, nats in zip(
-                (sample for row in batch for sample in row.samples),
-                _sample_nats(model, batch, tensors, device, flatten),
-                strict=True,
-            ):
-                content = totals[sample.content_id]
-                content[0] += nats
-                content[1] += sample.code_end - sample.code_start
-                content[2] += sample.code_bytes
-            if on_batch is not None:
-                on_batch(min(start + batch_size, len(rows)), len(rows))
+        for turn in range(math.ceil(len(chunks) / distribution.world)):
+            mine = turn * distribution.world + distribution.rank
+            chunk = chunks[min(mine, len(chunks) - 1)]  # all run equally often: shards need one another
+            found = through(model, _sample_nats, compute, chunk, pad_id, longest, device)
+            if mine < len(chunks):
+                for sample, value in zip(_samples(chunk), found, strict=True):
+                    nats[sample.content_id] += value
+            if on_rows is not None:
+                done = (turn + 1) * distribution.world * rows_at_once
+                on_rows(min(done, len(rows)), len(rows))
     finally:
         model.train(was_training)
-    return [
-        ContentLoss(content_id, nats, int(tokens), int(size))
-        for content_id, (nats, tokens, size) in sorted(totals.items())
-    ]
-
-
-def _sample_nats(
-    model: torch.nn.Module,
-    rows: Sequence[Row],
-    tensors: dict[str, torch.Tensor],
-    device: torch.device,
-    flatten: bool,
-) -> list[float]:
-    """The summed negative log-likelihood of each sample's code, in row order."""
-    width = tensors["input_ids"].shape[1]
-    spans = _code_spans(rows, width, flatten)  # per sample: positions in the flattened (B * T) batch
-    predicted = torch.cat([torch.arange(start, end) for start, end in spans])
-    targets = tensors["input_ids"].flatten()[predicted].to(device)
-    inputs = {name: tensors[name].to(device) for name in ("input_ids", "position_ids")}
-    causal_lm: Any = model.get_base_model() if hasattr(model, "get_base_model") else model
-    hidden = causal_lm.base_model(**inputs, use_cache=False).last_hidden_state  # (B, T, hidden)
-    before = hidden.flatten(0, 1)[(predicted - 1).to(device)]  # the state that predicts each target
-    head = causal_lm.get_output_embeddings()
-    chunk = max(1, LOGITS_BYTES // (4 * head.weight.shape[0]))
-    nats = torch.cat(
-        [
-            cross_entropy(head(states).float(), wanted, reduction="none")
-            for states, wanted in zip(torch.split(before, chunk), torch.split(targets, chunk), strict=True)
-        ]
-    )
-    sizes = [end - start for start, end in spans]
-    return [float(part.double().sum()) for part in torch.split(nats, sizes)]
-
-
-def _code_spans(rows: Sequence[Row], width: int, flatten: bool) -> list[tuple[int, int]]:
-    spans = []
-    offset = 0
-    for number, row in enumerate(rows):
-        at = offset if flatten else number * width
-        for sample in row.samples:
-            spans.append((at + sample.code_start, at + sample.code_end))
-            at += len(sample.ids)
-        offset = at
-    return spans
+    return _by_content(rows, nats, distribution)
 
 
 def bits_per_byte(items: Sequence[ContentLoss]) -> float:
@@ -119,7 +77,7 @@ def nats_per_token(items: Sequence[ContentLoss]) -> float:
     return sum(item.nats for item in items) / tokens if tokens else math.nan
 
 
-def first_pairs(samples: Sequence[Sample], most: int | None) -> list[Sample]:
+def first_samples(samples: Sequence[Sample], most: int | None) -> list[Sample]:
     """At most so many samples of each content, in order: what an evaluation is limited to."""
     taken: dict[int, int] = defaultdict(int)
     kept = []
@@ -128,3 +86,56 @@ def first_pairs(samples: Sequence[Sample], most: int | None) -> list[Sample]:
         if most is None or taken[sample.content_id] <= most:
             kept.append(sample)
     return kept
+
+
+def _samples(rows: Sequence[Row]) -> list[Sample]:
+    return [sample for row in rows for sample in row.samples]
+
+
+def _code(sample: Sample) -> tuple[int, int]:
+    """Its code tokens; the first token of a document has nothing before it that could predict it."""
+    return max(1, sample.code_start), max(1, sample.code_end)
+
+
+def _sample_nats(
+    compute: Compute, rows: Sequence[Row], pad_id: int, longest: int, device: torch.device
+) -> list[float]:
+    """The summed negative log-likelihood of each sample's code, in row order."""
+    batch = batch_of(rows, pad_id, longest)
+    spans = []  # per sample: its code's positions in the batch
+    start = 0
+    for sample in _samples(rows):
+        spans.append(tuple(start + at for at in _code(sample)))
+        start += len(sample.ids)
+    predicted = torch.cat([torch.arange(begin, end) for begin, end in spans])  # (N,)
+    wanted = batch.input_ids[predicted].to(device)
+    states = compute.hidden(batch.to(device))[(predicted - 1).to(device)]  # (N, H)
+    head = compute.model.get_output_embeddings().weight  # (V, H)
+    chunk = max(1, LOGITS_BYTES // (4 * head.shape[0]))
+    nats = torch.cat(
+        [
+            _cross_entropy(part @ head.T, targets)
+            for part, targets in zip(states.split(chunk), wanted.split(chunk), strict=True)
+        ]
+    )
+    return [float(part.double().sum()) for part in nats.split([end - begin for begin, end in spans])]
+
+
+def _cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Nats (N,) float32 of targets (N,) under logits (N, V)."""
+    return torch.nn.functional.cross_entropy(logits.float(), targets, reduction="none")
+
+
+def _by_content(rows: Sequence[Row], nats: dict[int, float], distribution: Distribution) -> list[ContentLoss]:
+    tokens: dict[int, int] = defaultdict(int)
+    size: dict[int, int] = defaultdict(int)
+    for sample in _samples(rows):
+        begin, end = _code(sample)
+        tokens[sample.content_id] += end - begin
+        size[sample.content_id] += sample.code_bytes
+    contents = sorted(tokens)
+    summed = distribution.sum(*(nats.get(content, 0.0) for content in contents))
+    return [
+        ContentLoss(content, value, tokens[content], size[content])
+        for content, value in zip(contents, summed, strict=True)
+    ]

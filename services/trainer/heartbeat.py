@@ -26,6 +26,11 @@ class Beat:
     loss: float | None = None
     tokens_per_s: float | None = None
     eta_s: float | None = None
+    learning_rate: float | None = None
+    grad_norm: float | None = None
+    mfu: float | None = None  # share of the devices' peak
+    memory_bytes: float | None = None  # at the peak
+    input_stall: float | None = None  # share of the time spent waiting for data
     message: str | None = None
     permanent: bool = False  # the message is an error that trying again at once will not cure
 

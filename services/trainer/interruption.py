@@ -21,12 +21,19 @@ class Interruption:
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
-        """A stretch that asks `requested` itself, or must not be left half done."""
+        """A stretch that calls `check` itself, or must not be left half done."""
         self._deferred = True
         try:
             yield
         finally:
             self._deferred = False
+        self.check()
+
+    def check(self) -> None:
+        """Raises Interrupted once a stop was asked for: for safe points, in what is deferred or not.
+
+        Also where the handler's own exception was swallowed, as in a callback of a library.
+        """
         if self.requested:
             raise Interrupted
 

@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 from services.core.db import Database
-from services.trainer.recipe import Recipe
+from services.trainer.recipes.recipe import Recipe
 
 numbers = itertools.count()
 

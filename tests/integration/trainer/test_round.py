@@ -55,6 +55,30 @@ def test_a_round_trains_promotes_and_publishes(
     assert json.loads((current / "adapter_config.json").read_text())["r"] == 8
 
 
+def test_a_second_round_goes_on_from_the_champion(
+    trainer: Trainer, store: Callable[[list[str]], None], database: Database
+) -> None:
+    """One adapter, of the same rank, judged against its parent; the learning rate warms up anew."""
+    texts = standard_library(100)
+    store(texts[:50])
+    trainer.start()
+    wait_for(lambda: closed(database))
+    store(texts[50:])
+    _, second = wait_for(lambda: len(closed(database)) > 1 and closed(database)[:2])
+    assert second.verdict["against"] == "champion"
+    first_bits, second_bits = (round_.verdict["bits_per_byte"] for round_ in closed(database)[:2])
+    assert first_bits["champion"] is None
+    assert second_bits["champion"] < second_bits["base"]
+    rates = rows(
+        database,
+        "SELECT (metrics ->> 'learning_rate')::float8 AS rate FROM progress"
+        f" WHERE round_id = {second.id} AND kind = 'train' ORDER BY step",
+    )
+    assert rates[0].rate < 0.02 == max(rate.rate for rate in rates)
+    champion = trainer.adapters / "tiny" / "current"
+    assert json.loads((champion / "adapter_config.json").read_text())["r"] == 8
+
+
 def test_too_little_code_is_refused_before_training_and_without_figures(
     trainer: Trainer, store: Callable[[list[str]], None], database: Database
 ) -> None:

@@ -1,12 +1,21 @@
 """W&B and TensorBoard, the real libraries, without a network."""
 
+import json
 import logging
+import struct
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from services.core.settings import Settings
+from services.trainer.predictions import Prediction
 from services.trainer.tracking import Trackers, wandb_mode
+from tests.unit.trainer.engine import tiny
+
+BLOCK, HEADER, FILE_HEADER = 32768, 7, 7  # bytes of a .wandb file: LevelDB's log format after a header
+FULL, LAST = 1, 4  # types of its chunks that end a record
 
 
 def settings(folder: Path, **more: str) -> Settings:
@@ -20,13 +29,65 @@ def test_without_a_key_wandb_is_offline() -> None:
     assert wandb_mode(Settings.model_validate({"wandb_api_key": "k", "wandb_mode": "offline"})) == "offline"
 
 
-def test_an_offline_run_and_tensorboard_events_are_written(tmp_path: Path) -> None:
-    """What was logged can be synced and looked at later."""
+def records(path: Path) -> Iterator[bytes]:
+    """The records of a LevelDB log, put together from their chunks."""
+    content, at, record = path.read_bytes(), FILE_HEADER, b""
+    while at + HEADER <= len(content):
+        left = BLOCK - at % BLOCK
+        if left < HEADER:
+            at += left
+            continue
+        _, size, kind = struct.unpack_from("<IHB", content, at)
+        record += content[at + HEADER : at + HEADER + size]
+        at += HEADER + size
+        if kind in (FULL, LAST):
+            yield record
+            record = b""
+
+
+def history(folder: Path) -> list[dict[str, Any]]:
+    """What an offline run logged, step by step, as `wandb sync` would send it."""
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    (path,) = (folder / "wandb").glob("wandb/offline-run-*/*.wandb")
+    found = []
+    for content in records(path):
+        record = Record.FromString(content)
+        if record.HasField("history"):
+            items = record.history.item
+            found.append({"/".join(i.nested_key) or i.key: json.loads(i.value_json) for i in items})
+    return found
+
+
+def test_an_offline_run_read_back_has_every_figure(tmp_path: Path) -> None:
+    """Loss, evaluation, learning rate, gradient norm, tokens/s and the table of predictions."""
     trackers = Trackers(settings(tmp_path), "demo", "round-0001", {"lora_r": 16})
+    assert trackers.shows_tables
+    one = tiny.Round(tmp_path / "round", tiny.recipe())
+    training = one.train()
+    for kind, step, metrics in one.logged:
+        trackers.log({f"{kind}/{name}": value for name, value in metrics.items()}, step)
+    trackers.table([Prediction(7, "def f(", "x):", "y):")], training.steps)
+    trackers.close()
+    steps = history(tmp_path)
+    logged = {name for step in steps for name in step}
+    assert {"train/loss", "train/learning_rate", "train/grad_norm", "train/tokens_per_s"} <= logged
+    assert {"eval/eval_loss", "eval/bits_per_byte"} <= logged
+    assert any(name.startswith("predictions") for name in logged)
+    losses = [step["train/loss"] for step in steps if "train/loss" in step]
+    assert losses == pytest.approx([m["loss"] for kind, _, m in one.logged if kind == "train"])
+    (table,) = (tmp_path / "wandb").rglob("predictions*.table.json")
+    assert json.loads(table.read_text())["data"] == [[7, "def f(", "x):", "y):"]]
+    assert list((tmp_path / "tensorboard" / "demo" / "round-0001").glob("events.*"))
+
+
+def test_a_figure_that_is_not_finite_is_left_out(tmp_path: Path) -> None:
+    """A curve has no place for it."""
+    trackers = Trackers(settings(tmp_path), "demo", "round-0001", {})
     trackers.log({"train/loss": 1.5, "train/grad_norm": float("nan")}, 1)
     trackers.close()
-    assert list((tmp_path / "wandb").glob("wandb/offline-run-*/*.wandb"))
-    assert list((tmp_path / "tensorboard" / "demo" / "round-0001").glob("events.*"))
+    (step,) = [one for one in history(tmp_path) if "train/loss" in one]
+    assert "train/grad_norm" not in step
 
 
 def test_a_tracker_that_fails_is_said_and_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,77 @@
+"""Who hears of a running training: the heartbeat, the log, the ledger, W&B and TensorBoard."""
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+
+from services.core.errors import DatabaseUnavailableError
+from services.core.models import Json, ServiceState
+from services.trainer.context import Context
+from services.trainer.engine.figures import Hooks, Progress
+from services.trainer.ledger import Round
+from services.trainer.predictions import Prediction
+from services.trainer.tracking import Trackers
+
+log = logging.getLogger(__name__)
+BEATEN = ("learning_rate", "grad_norm", "mfu", "memory_bytes", "input_stall")  # of what is logged
+Evaluate = Callable[[int], tuple[float, float]]
+Predict = Callable[[], Sequence[Prediction]]
+
+
+class Reporter:
+    """Passes on what the loop says; the processes but the first only count."""
+
+    def __init__(self, context: Context, round_: Round, plan: Json) -> None:
+        self._context = context
+        self._round = round_
+        self._trackers: Trackers | None = None
+        if context.distribution.is_first:
+            config = {**context.recipe.model_dump(mode="json"), "round": round_.number, "plan": plan}
+            self._trackers = Trackers(context.settings, context.recipe.name, round_.name, config)
+
+    def hooks(self, evaluate: Evaluate, predict: Predict) -> Hooks:
+        def evaluate_and_show(step: int) -> tuple[float, float]:
+            found = evaluate(step)
+            self._show(predict, step)
+            return found
+
+        requested = self._context.interruption
+        return Hooks(self.on_progress, self.on_log, lambda: requested.requested, evaluate_and_show)
+
+    def on_progress(self, progress: Progress) -> None:
+        self._context.heart.beat(
+            state=ServiceState.TRAINING if progress.tokens_per_s else ServiceState.STARTING,
+            step=progress.step,
+            total_steps=progress.total_steps,
+            loss=progress.loss if progress.loss is not None and math.isfinite(progress.loss) else None,
+            tokens_per_s=progress.tokens_per_s,
+            eta_s=progress.eta_s,
+            message=progress.message,
+            urgent=progress.message is not None,
+        )
+
+    def on_log(self, kind: str, step: int, metrics: Json) -> None:
+        if self._trackers is None:
+            return
+        figures = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
+        log.info("%s step %d: %s", kind, step, figures)
+        self._context.heart.beat(**{name: metrics[name] for name in BEATEN if name in metrics})
+        self._trackers.log({f"{kind}/{name}": value for name, value in metrics.items()}, step)
+        try:
+            self._context.first_books.ledger.record_progress(self._round.round_id, kind, step, metrics)
+        except DatabaseUnavailableError as exc:
+            log.warning("a point of the loss curve is not recorded: %s", exc)
+
+    def _show(self, predict: Predict, step: int) -> None:
+        if self._trackers is None or not self._trackers.shows_tables:
+            return
+        try:
+            predictions = predict()
+        except Exception as exc:  # something to look at must not stop what is looked at
+            log.warning("no predictions are shown (%s: %s)", type(exc).__name__, exc)
+            return
+        self._trackers.table(predictions, step)
+
+    def close(self) -> None:
+        if self._trackers is not None:
+            self._trackers.close()
