@@ -34,7 +34,7 @@ from services.core import db, sql  # noqa: E402
 from services.core.models import RoundState  # noqa: E402
 from services.core.settings import Target  # noqa: E402
 from services.trainer.ledger import Lease, Ledger  # noqa: E402
-from services.trainer.recipe import Recipe  # noqa: E402
+from services.trainer.recipes.recipe import Recipe  # noqa: E402
 
 ROWS, QUICK_ROWS = 10_000_000, 1_000_000
 CHUNK = 500_000  # contents a statement
