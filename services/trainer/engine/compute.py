@@ -12,6 +12,7 @@ from services.trainer.engine import projection
 from services.trainer.engine.batch import Batch
 from services.trainer.engine.loss import summed_cross_entropy
 
+MOST_GRAPHS = 64  # a code is compiled for: shares, widths and numbers of documents, each in a few sizes
 EVERYTHING, INPUT_ONLY = 1.0, 0.0  # share of a layer's activations that is kept for the backward pass
 
 
@@ -75,13 +76,15 @@ class Compute:
 
 
 def _compiled(layer: Any, kept_share: float) -> Callable[..., Any]:
-    """The layer's forward, compiled to keep that share of its activations (He et al., activation budgets).
+    """The layer's forward, compiled to keep that share of its activations (torch's memory budget).
 
     torch finds what it compiled by a function's code: layers that keep different shares need codes of
     their own, all of one share have theirs in common.
     """
+    from torch._dynamo import config as dynamo
     from torch._functorch import config
 
+    dynamo.recompile_limit = max(dynamo.recompile_limit, MOST_GRAPHS)  # beyond it layers run uncompiled
     forward = _with_code_of_its_own(type(layer).forward, kept_share)
     compiled = torch.compile(MethodType(forward, layer), dynamic=False)
 

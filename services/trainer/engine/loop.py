@@ -151,6 +151,8 @@ class _Loop:
         setup.optimizer.zero_grad()
         self._compute.weights_changed()
         seconds, waited = time.monotonic() - began, setup.feed.seconds_waited - waited
+        if setup.device.type == "cuda" and not self._meter.tokens_per_s:
+            log.info("the first step took %.1f s: layers are compiled in it, or come from the cache", seconds)
         self._meter.step(int(tokens), seconds, waited)
         self._state = self._state.after_step(loss, int(tokens), seconds, waited)
         failpoint("train.after_step")

@@ -26,8 +26,13 @@ class Meter:
         self._speed = speed
         self._steps: deque[tuple[int, float, float]] = deque(maxlen=WINDOW)  # tokens, seconds, waiting
         self._evaluations: deque[float] = deque(maxlen=WINDOW)  # seconds
+        self._warm = False
 
     def step(self, tokens: int, seconds: float, waiting: float) -> None:
+        """The first step, in which layers may be compiled, counts only until there is a second."""
+        if self._steps and not self._warm:
+            self._steps.clear()
+            self._warm = True
         self._steps.append((tokens, seconds, waiting))
 
     def evaluation(self, seconds: float) -> None:
