@@ -49,3 +49,7 @@ class StackError(RatchetError, RuntimeError):
 
 class SourceError(RatchetError, ValueError):
     """What was named as a source cannot be added to the ingest folder."""
+
+
+class SandboxError(RatchetError, RuntimeError):
+    """Generated programs cannot be run safely here, or the sandbox does not answer."""

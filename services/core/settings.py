@@ -101,6 +101,10 @@ class Settings(BaseModel):
     use_flash_attention: bool | None = None
     dataloader_num_workers: int | None = None
 
+    # Where generated programs run
+    sandbox_socket: Path | None = None  # of the sandbox service; None: one is started where it is needed
+    allow_unsandboxed: bool = False  # run them without any isolation where bubblewrap does not work
+
     # Others' services
     hf_token: SecretStr | None = None
     wandb_api_key: SecretStr | None = None

@@ -100,6 +100,15 @@ class Recipe(BaseModel):
     held_out_pairs: int | None = Field(
         default=None, ge=1, description="Samples judged of one content at most. None: all."
     )
+    held_out_max: int = Field(
+        default=512, ge=5, description="Held-out contents a round is judged by at most, anchors first."
+    )
+    split: Literal["auto", "time", "cluster"] = Field(
+        default="auto",
+        description="time: judged by lines first written after a time T that moves with the rounds, trained on"
+        " what was there before it; cluster: by whole files drawn at random; auto: time where the history of"
+        " enough files is known.",
+    )
     fim_rate: float = Field(
         default=0.0,
         ge=0,
@@ -214,10 +223,44 @@ class Recipe(BaseModel):
 
     # When the candidate is better
     min_improvement: float = Field(
-        default=0.0, ge=0, lt=1, description="Relative fall of bits per byte, beyond noise."
+        default=0.0, ge=0, lt=1, description="Relative fall of bits per byte on this code, beyond noise."
+    )
+    expected_improvement: float = Field(
+        default=0.03,
+        gt=0,
+        lt=1,
+        description="Relative fall of bits per byte that a round is hoped to bring: the gate says when the"
+        " held-out files are too few to see it in 8 rounds of 10.",
     )
     confidence: float = Field(
-        default=0.95, gt=0.5, lt=1, description="Of the interval that must lie above zero."
+        default=0.95,
+        gt=0.5,
+        lt=1,
+        description="1 - confidence bounds the chance that a track without any effect is ever promoted.",
+    )
+    general_suite: str | None = Field(
+        default="humaneval-loss",
+        description="Measures ability elsewhere, which must not fall: humaneval (pass@1, needs the sandbox),"
+        " humaneval-loss (bits per byte of its solutions), or a file of benchmarks/ by its name without"
+        " .jsonl. None: the gate looks at this code alone.",
+    )
+    general_margin: float = Field(
+        default=0.02,
+        gt=0,
+        lt=1,
+        description="How far ability elsewhere may fall: points of pass@1 as a fraction of 1, or a relative"
+        " rise of bits per byte.",
+    )
+    suites: tuple[str, ...] = Field(
+        default=(),
+        description="Further suites that are measured and reported, not judged by: as general_suite, or"
+        " keywords.",
+    )
+    completion_items: int = Field(
+        default=100,
+        ge=0,
+        description="Next lines and blocks of held-out code written by base, champion and candidate, for"
+        " exact match and edit similarity; half of each.",
     )
 
     @model_validator(mode="before")

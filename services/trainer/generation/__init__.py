@@ -1,0 +1,1 @@
+"""Writing code with a model: prompts in, completions out, in batches."""
