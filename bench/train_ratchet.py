@@ -77,6 +77,7 @@ def prepare(options: argparse.Namespace) -> Bench:
         learning_rate=2e-5,
         weight_decay=0.0,
         compile=not options.eager,
+        fp8=options.fp8,
     )
     distribution = sharing(recipe, joined, TIMEOUT)
     hardware = planning.hardware(distribution.world)
@@ -196,6 +197,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--recomputation", default="auto", choices=("auto", "none", "selective", "full"))
     parser.add_argument("--distributed", default="auto")
     parser.add_argument("--optimizer", default="auto")
+    parser.add_argument("--fp8", action="store_true", help="products with frozen weights in FP8")
     parser.add_argument("--eager", action="store_true", help="do not compile")
     parser.add_argument("--warm", type=int, default=2)
     parser.add_argument("--steps", type=int, default=3)

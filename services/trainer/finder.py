@@ -16,7 +16,6 @@ from services.core.settings import from_environment
 from services.trainer import model, planning, range_test
 from services.trainer.engine import optimizer as optimizers
 from services.trainer.engine import randomness
-from services.trainer.engine.compute import Compute
 from services.trainer.engine.setup import Setup, prepare
 from services.trainer.packing import Row, pack
 from services.trainer.range_test import Point
@@ -92,7 +91,7 @@ def _prepared(recipe: Recipe, contents: list[dict[str, Any]], folder: Path) -> S
     base = model.load_base(recipe, source, token)
     plan = planning.plan(base.config, recipe, hardware, mean_document_tokens(rows))
     trained = model.for_training(base, recipe, None, folder)
-    compute = Compute(trained, recomputed_layers=plan.recomputed_layers, keep_merged=plan.keep_merged)
+    compute = planning.compute(trained, plan)
     return prepare(compute, rows, recipe, folder, pad_id=tokenizer.pad_token_id, micro_batch=plan.micro_batch)
 
 

@@ -7,8 +7,10 @@ from typing import Any
 import psutil
 import torch
 
+from services.core.errors import ConfigurationError
 from services.core.models import Json
 from services.trainer import plan as plans
+from services.trainer.engine import fp8
 from services.trainer.engine.compute import Compute
 from services.trainer.engine.meter import Speed
 from services.trainer.plan import Hardware, Plan, Shape
@@ -37,13 +39,23 @@ def plan(config: Any, recipe: Recipe, found: Hardware, mean_document_tokens: flo
 
 
 def compute(trained: Any, chosen: Plan) -> Compute:
-    """The model as the plan computes it: compiled on GPUs, if the recipe says so."""
+    """The model as the plan computes it: compiled on GPUs, if the recipe says so.
+
+    Raises ConfigurationError when the recipe says fp8 and the device cannot.
+    """
+    device = next(trained.parameters()).device
+    if chosen.job.recipe.fp8 and not fp8.is_possible(device):
+        raise ConfigurationError(
+            f"fp8=true, and {torch.cuda.get_device_name(device)} cannot multiply FP8: that takes an Ada or"
+            " Hopper GPU or a newer one (compute capability 8.9); leave fp8 out"
+        )
     return Compute(
         trained,
         recomputed_layers=chosen.recomputed_layers,
         kept_share=chosen.kept_share,
         keep_merged=chosen.keep_merged,
         compiled=chosen.job.recipe.compile and torch.cuda.is_available(),
+        in_fp8=chosen.job.recipe.fp8,
     )
 
 

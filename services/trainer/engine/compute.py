@@ -23,6 +23,7 @@ class Compute:
     kept_share: of the other layers' activations, when compiled; what is cheapest to compute again goes first.
     keep_merged: every projection keeps its merged weight from step to step (2 bytes a weight in bf16).
     compiled: decoder layers are compiled for training, one graph for all alike; evaluation is not.
+    in_fp8: products with frozen weights that have an adapter are made in FP8; nothing is merged then.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Compute:
         kept_share: float = EVERYTHING,
         keep_merged: bool = True,
         compiled: bool = False,
+        in_fp8: bool = False,
     ) -> None:
         self.model = model
         self._causal_lm = model.get_base_model() if hasattr(model, "get_base_model") else model
@@ -41,7 +43,7 @@ class Compute:
         for number, layer in enumerate(self._causal_lm.base_model.layers):
             recomputed = number < recomputed_layers
             for part in projection.plain(layer):
-                projection.unite(part, dtype, keep=keep_merged, save=recomputed)
+                projection.unite(part, dtype, keep=keep_merged, save=recomputed, in_fp8=in_fp8)
                 self._united.append(part)
             if compiled:
                 trained = _compiled(layer, INPUT_ONLY if recomputed else kept_share)

@@ -25,9 +25,17 @@ def parts(base: Any) -> list[torch.Tensor]:
         nested = state.state2
         pairs = torch.cartesian_prod(state.code, state.code).view(torch.int64).flatten()  # of each byte
         return [weight.data, state.absmax, nested.code, nested.absmax, state.offset, pairs]
+    return [dense(base)]
+
+
+def dense(base: Any) -> torch.Tensor:
+    """A linear layer's weight (out, in), decoded where it is NF4."""
+    state = getattr(base.weight, "quant_state", None)
+    if state is None:
+        return base.weight.detach()
     from bitsandbytes.functional import dequantize_4bit
 
-    return [dequantize_4bit(weight.data, state)]
+    return dequantize_4bit(base.weight.data, state)
 
 
 @torch.library.custom_op("ratchet::merged", mutates_args=())

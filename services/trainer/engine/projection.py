@@ -16,7 +16,7 @@ from peft.tuners.lora.layer import LoraLayer
 from torch.distributed.tensor import DTensor
 from torch.nn.functional import linear
 
-from services.trainer.engine import nf4
+from services.trainer.engine import fp8, nf4
 
 
 def plain(model: Any) -> list[Any]:
@@ -32,11 +32,12 @@ def plain(model: Any) -> list[Any]:
     ]
 
 
-def unite(layer: Any, dtype: torch.dtype, *, keep: bool, save: bool) -> None:
+def unite(layer: Any, dtype: torch.dtype, *, keep: bool, save: bool, in_fp8: bool = False) -> None:
     """Give a LoRA layer the united product. It stays a LoRA layer for PEFT: saved, loaded, switched off.
 
     keep: its merged weight stays from step to step. Otherwise it is merged when needed; save: once for a
     forward pass and the backward pass that follows, as suits a layer that is recomputed between them.
+    in_fp8: instead, the base is multiplied with in FP8 and the adapter beside it (`fp8`).
     """
     united = cast("Any", layer)
     united.__class__ = _united(type(layer))
@@ -46,14 +47,25 @@ def unite(layer: Any, dtype: torch.dtype, *, keep: bool, save: bool) -> None:
     united.factor = float(layer.scaling[name])
     united.shape = [b.shape[0], a.shape[1]]
     split = isinstance(layer.base_layer.weight, DTensor)  # whole only while its layer computes
-    united.keep, united.save = keep and not split, save and not split
-    parts = [] if split else nf4.parts(layer.base_layer)
+    united.in_fp8 = in_fp8 and not split
+    united.keep, united.save = keep and not split and not in_fp8, save and not split
+    parts = [] if split or in_fp8 else nf4.parts(layer.base_layer)
     united.count = len(parts)
     for number, part in enumerate(parts):
         united.register_buffer(f"part_{number}", part, persistent=False)
     united.register_buffer("a", a.detach().to(dtype), persistent=False)
     united.register_buffer("scaled_b", (b.detach() * united.factor).to(dtype), persistent=False)
     united.register_buffer("kept", united.merge() if united.keep else None, persistent=False)
+    if united.in_fp8:
+        _round(united, nf4.dense(layer.base_layer))
+
+
+def _round(united: Any, weight: torch.Tensor) -> None:
+    """Keep a frozen weight (out, in) in FP8, by rows and by columns."""
+    for name, matrix in (("rows", weight), ("columns", weight.T.contiguous())):
+        values, scales = fp8.rounded(matrix)
+        united.register_buffer(f"fp8_{name}", values, persistent=False)
+        united.register_buffer(f"fp8_{name}_scales", scales, persistent=False)
 
 
 @torch.no_grad()
@@ -77,6 +89,12 @@ class _United(torch.nn.Module):
         if not layer.training:
             return layer.base_layer(x) + linear(linear(x, layer.a), layer.scaled_b)
         bias, tail = layer.base_layer.bias, (layer.a, layer.scaled_b, *layer.masters, layer.factor)
+        if layer.in_fp8:
+            rows, columns = (
+                (layer.fp8_rows, layer.fp8_rows_scales),
+                (layer.fp8_columns, layer.fp8_columns_scales),
+            )
+            return fp8.ProductInFp8.apply(x, *rows, *columns, bias, *tail)
         if layer.keep or layer.save:
             weight = layer.kept if layer.keep else self.merge()
             return _Product.apply(x, weight, bias, *tail)

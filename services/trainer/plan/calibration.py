@@ -47,6 +47,7 @@ class Calibration:
     # Speed
     ceiling: float = 0.814  # of the datasheet's rate: 805 of 989 TFLOP/s, H200, bf16, 8192³
     matmul: float = 0.80  # of that ceiling, matrix products with everything pointwise around them
+    fp8_matmul: float = 1.11  # of that ceiling, products in FP8 with the rounding before them
     attending: float = 0.45  # of that ceiling, variable-length attention
     bandwidth: float = 0.85  # of the datasheet's memory bandwidth, streaming
     link: float = 0.75  # of the datasheet's rate between devices

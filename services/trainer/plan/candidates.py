@@ -19,7 +19,7 @@ class Plan:
     job: Job = field(repr=False)
     micro_batch: int  # packed rows at once; divides recipe.rows_per_step
     recomputed_layers: int  # the first so many layers compute their activations again in the backward pass
-    keep_merged: bool  # base and adapters stay merged in bf16 through a step
+    keep_merged: bool  # base and adapters stay merged in bf16 through a step, or the base in FP8 for good
     kept_share: float  # of the other layers' activations; LIGHT: without what is cheap to compute again
     memory: Memory = field(repr=False)
     tokens_per_s: float  # predicted, of all devices together, in full rows
@@ -61,9 +61,10 @@ class Plan:
             smaller = max(size for size in divisors(rows) if size <= self.micro_batch // 2)
             return self.with_micro_batch(smaller)
         layers = self.job.shape.layers
-        if self.recomputed_layers == layers and not self.keep_merged:
+        fp8 = self.job.recipe.fp8
+        if self.recomputed_layers == layers and self.keep_merged == fp8:
             return None
-        return priced(self.job, 1, layers, keep_merged=False)
+        return priced(self.job, 1, layers, keep_merged=fp8)
 
     def with_micro_batch(self, rows: int) -> "Plan":
         """The same with so many rows at once."""
@@ -103,7 +104,7 @@ def leanest(job: Job) -> Plan:
 
 
 def candidates(job: Job) -> Iterator[Plan]:
-    merging = (False, True) if job.can_keep_merged else (False,)
+    merging = (job.recipe.fp8,) if job.recipe.fp8 or not job.can_keep_merged else (False, True)
     for micro_batch in divisors(job.recipe.rows_per_step):
         for layers in _recomputable(job):
             for keep_merged, share in product(merging, _shares(job, layers)):

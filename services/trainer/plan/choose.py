@@ -36,8 +36,12 @@ def plan(
 def _on_cpu(job: Job) -> Plan:
     """The recipe's own batches, nothing recomputed; merged weights are kept while memory allows."""
     size = job.recipe.batch_size
-    kept = priced(job, size, 0, keep_merged=job.can_keep_merged)
-    return kept if kept.needed_bytes <= usable(job) else priced(job, size, 0, keep_merged=False)
+    kept = priced(job, size, 0, keep_merged=job.can_keep_merged or job.recipe.fp8)
+    return (
+        kept
+        if job.recipe.fp8 or kept.needed_bytes <= usable(job)
+        else priced(job, size, 0, keep_merged=False)
+    )
 
 
 def alternatives(job: Job) -> list[Plan]:

@@ -19,6 +19,7 @@ class Operations:
 
     matmul: float
     attention: float
+    fp8: float = 0.0  # products with frozen weights, where the recipe makes them in FP8
 
 
 def flops_per_token(shape: Shape, recipe: Recipe, mean_document_tokens: float) -> float:
@@ -45,14 +46,16 @@ def executed(shape: Shape, recipe: Recipe, mean_document_tokens: float, recomput
     linear = shape.layers * shape.layer_linear
     adapter = shape.adapter(recipe)
     attention = _attention(shape, mean_document_tokens)
-    apart = 0 if one_product(recipe) else adapter
+    apart = 0 if one_product(recipe) and not recipe.fp8 else adapter
     forward = 2 * linear + 2 * apart
     again = forward * recomputed_layers / shape.layers
     slopes_of_weights = 2 * (linear + shape.head) if recipe.method == "full" else 4 * adapter
     backward = 2 * linear + slopes_of_weights
+    in_fp8 = 2 * linear * (2 + recomputed_layers / shape.layers) if recipe.fp8 else 0
     return Operations(
-        matmul=forward + again + backward + 4 * shape.head,
+        matmul=forward + again + backward + 4 * shape.head - in_fp8,
         attention=attention * ((1 + ATTENTION_BACKWARD) * shape.layers + recomputed_layers),
+        fp8=in_fp8,
     )
 
 

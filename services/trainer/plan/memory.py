@@ -7,6 +7,7 @@ from services.trainer.plan.job import FP32, Job
 
 GATHERED_LAYERS = 2  # FSDP2: the layer at work and the next, on its way
 NORMS = 2  # a layer
+FP8_ORDERS = 2  # a byte for each of them: rows and columns
 PER_TOKEN_BYTES = 32  # ids, targets and positions, int64; documents' boundaries
 
 
@@ -15,7 +16,7 @@ class Memory:
     """Bytes of one device. `logits` and `scratch` are never needed at the same time."""
 
     weights: int  # as stored: the frozen base, or the float32 masters of full fine-tuning
-    merged: int  # base and adapter in bf16, kept through a step
+    merged: int  # base and adapter in bf16, kept through a step; or the base in FP8, in both orders
     adapters: int  # float32 masters and their bf16 copies
     gradients: int
     optimizer: int
@@ -54,7 +55,7 @@ def memory(
     several = job.calibration.bucket_bytes if job.hardware.devices > 1 else 0
     return Memory(
         weights=round(_weights(job)),
-        merged=job.compute_bytes * job.adapted_linear if keep_merged else 0,
+        merged=_merged(job) if keep_merged else 0,
         adapters=round(_adapters(job)),
         gradients=round(_gradients(job)),
         optimizer=round(job.moments_bytes * job.trainable / job.shards),
@@ -86,6 +87,10 @@ def _weights(job: Job) -> float:
     linear = shape.layers * shape.layer_linear
     base = job.linear_bytes * linear + job.compute_bytes * (shape.parameters - linear)
     return base / job.hardware.devices if job.weights_are_sharded else base
+
+
+def _merged(job: Job) -> int:
+    return (FP8_ORDERS if job.recipe.fp8 else job.compute_bytes) * job.adapted_linear
 
 
 def _adapters(job: Job) -> float:
@@ -126,7 +131,9 @@ def _cheap(job: Job) -> float:
 
 
 def _kept_apart(job: Job) -> float:
-    """What adapters keep beside that when they are no one product with the base: dropout, DoRA."""
+    """What adapters keep beside that when they are no one product with the base: dropout, DoRA, FP8."""
+    if job.recipe.fp8 and one_product(job.recipe):
+        return job.compute_bytes * job.recipe.lora_r * len(job.shape.targets(job.recipe))
     if job.is_full or one_product(job.recipe):
         return 0
     widths = [inputs for inputs, _ in job.shape.targets(job.recipe).values()]

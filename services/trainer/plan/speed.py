@@ -32,6 +32,7 @@ def _computing(job: Job, tokens: int, recomputed_layers: int) -> float:
     if hardware.is_cpu:
         return tokens * (operations.matmul + operations.attention) / (hardware.cores * constants.cpu_flops)
     a_token = operations.matmul / (_ceiling(job) * constants.matmul)
+    a_token += operations.fp8 / (_ceiling(job) * constants.fp8_matmul)
     a_token += operations.attention / (_ceiling(job) * constants.attending)
     return tokens * a_token * (1 + constants.ramp_tokens / min(tokens, constants.full_tokens))
 

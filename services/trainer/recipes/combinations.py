@@ -20,6 +20,7 @@ WITHOUT_EFFECT = {  # field → the field it depends on, and the values with whi
     "use_dora": ("method", ADAPTERS),
     "use_rslora": ("method", ADAPTERS),
     "init_lora_weights": ("method", ADAPTERS),
+    "fp8": ("method", ADAPTERS),
     "fim_rate": ("objective", ("cpt",)),
     "fim_spm_rate": ("objective", ("cpt",)),
     "fim_ast_rate": ("objective", ("cpt",)),
@@ -141,6 +142,17 @@ def _adapters(recipe: "Recipe") -> Iterator[Problem]:
             ("distributed", "method"),
             "distributed=ddp holds all weights, gradients and moments on every device, too much for"
             f" method=full: set distributed to auto, {', '.join(SHARDED)}",
+        )
+    if recipe.fp8 and (recipe.lora_dropout or recipe.use_dora):
+        yield Problem(
+            ("fp8", "lora_dropout", "use_dora"),
+            "fp8=true is for plain adapters: set lora_dropout to 0 and leave use_dora out, or leave fp8 out",
+        )
+    if recipe.fp8 and recipe.distributed in SHARDED:
+        yield Problem(
+            ("fp8", "distributed"),
+            f"distributed={recipe.distributed} shards the weights that fp8=true keeps whole:"
+            " set distributed to ddp or auto, or leave fp8 out",
         )
     if recipe.method == "qlora" and recipe.distributed in SHARDED:
         yield Problem(

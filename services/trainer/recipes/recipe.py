@@ -105,9 +105,9 @@ class Recipe(BaseModel):
     )
     split: Literal["auto", "time", "cluster"] = Field(
         default="auto",
-        description="time: judged by lines first written after a time T that moves with the rounds, trained on"
-        " what was there before it; cluster: by whole files drawn at random; auto: time where the history of"
-        " enough files is known.",
+        description="time: judged by lines first written after a time T that moves with the rounds, trained"
+        " on what was there before it; cluster: by whole files drawn at random; auto: time where the history"
+        " of enough files is known.",
     )
     fim_rate: float = Field(
         default=0.0,
@@ -208,6 +208,11 @@ class Recipe(BaseModel):
     )
     max_rollbacks: int = Field(
         default=3, ge=0, description="Spikes or losses that are not finite after which the round fails."
+    )
+    fp8: bool = Field(
+        default=False,
+        description="Products with frozen weights in FP8, for adapters on an Ada or Hopper GPU or a newer"
+        " one: faster, and coarser than bf16.",
     )
     compile: bool = Field(default=True, description="Compile the decoder layers, on a GPU.")
     use_flash_attention: bool = Field(
