@@ -82,6 +82,7 @@ class Pipeline:
     def _parse(self, lot: Lot, stored: store.Stored) -> dict[bytes, Sequence[Unit]]:
         """The units of every draft that may be kept; those that no parser accepts are refused.
 
+        Of the stored ones those are parsed whose units are to be fingerprinted, and none is refused.
         A draft that loses against a stored text is not parsed, one that loses against another draft is:
         the winner may turn out not to parse.
         """
@@ -89,12 +90,14 @@ class Pipeline:
         wanted = [
             draft
             for address, draft in lot.drafts.items()
-            if address not in stored.ids
-            and (address in decision.kept or decision.rejected[address] in lot.drafts)
+            if (address in decision.kept or decision.rejected[address] in lot.drafts)
+            and (address not in stored.ids or address in stored.outdated)
         ]
         parsed = self._looker.parse([(draft.language, draft.text) for draft in wanted])
         units: dict[bytes, Sequence[Unit]] = {}
         for draft, result in zip(wanted, parsed, strict=True):
+            if result.refused is not None and draft.sha256 in stored.ids:
+                continue
             if result.refused is not None:
                 lot.refuse_draft(draft.sha256, result.refused)
             else:

@@ -9,7 +9,7 @@ from services.processor.stages.score import SCORER_VERSION
 
 # Raise it with any change to filters, languages, redaction, licences, decontamination or units: what was
 # judged by older rules is judged again at the next walk.
-JUDGE_VERSION = 3
+JUDGE_VERSION = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,12 @@ from functools import partial
 from services.core.db import Database, Transaction
 from services.processor import claims, store
 from services.processor.claims import Entry
+from services.processor.past import Past, Read
 from services.processor.progress import Progress
 from services.processor.reasons import BY_THE_WALK, TRIED_AGAIN
 from services.processor.rules import Rules
 from services.processor.sources import git, licence_files, options, source
 from services.processor.sources.archives import ITSELF
-from services.processor.sources.history import History
 from services.processor.sources.options import Options
 from services.processor.sources.source import Source
 from services.processor.sources.walk import Walk
@@ -84,6 +84,7 @@ class SourceScan:
         self._stop = stop
         self._tally = Tally(found.printable)
         self._unlisted: list[str] = []  # directories of which nothing is known now
+        self._has_changed = False  # something was left to be read
         self._vanished: list[int] = []  # files to be retired
         self._retired: list[int] = []
 
@@ -110,8 +111,9 @@ class SourceScan:
                 self._retire()
                 self._follow_renames(since)
         if not self._stop():
-            if head is not None and head != was.commit_id:
-                self._read_history(head, was.history_id)
+            if head is not None:
+                past = Past(self._database, self._source, self._source_id, stop=self._stop)
+                past.record(head, was.read, has_changed=self._has_changed)
             self._finish(head, None if self._tally.again else stamp)
         return self._sum_up(begun)
 
@@ -131,7 +133,7 @@ class SourceScan:
         if row is None:
             transaction.execute("add_source", name=name, kind=kind)
             row = transaction.one("find_source", name=name)
-        return Row(row.id, row.commit_id, row.stamp, row.history_id)
+        return Row(row.id, row.stamp, Read(row.commit_id, row.history_id, row.lines_id))
 
     def _describe(self, chosen: Options) -> None:
         """Record kind and licence before any file is judged by them."""
@@ -148,6 +150,7 @@ class SourceScan:
         is_stream = self._source.kind in source.STREAMS
         entries = self._members(chosen) if is_stream else self._changed(chosen)
         for chunk in claims.chunks(entries):
+            self._has_changed = True
             put = partial(claims.put, source_id=self._source_id, entries=chunk)
             self._database.run(put, stop=self._stop)
             self._progress.queue()
@@ -246,20 +249,6 @@ class SourceScan:
             stop=self._stop,
         )
 
-    def _read_history(self, head: str, since: str | None) -> None:
-        """Record when each path was last changed, as far as the time for it reaches."""
-        history = History(self._source.path, since)
-        changes = [(change.path, change.commit, change.time) for change in history]
-
-        def record(transaction: Transaction) -> None:
-            transaction.execute("create_incoming_changes")
-            transaction.copy("incoming_changes", ("path", "commit_id", "changed_at"), changes)
-            transaction.execute("record_changes", source_id=self._source_id)
-            if history.complete:
-                transaction.execute("record_history", source_id=self._source_id, commit=head)
-
-        self._database.run(record, stop=self._stop)
-
     def _finish(self, head: str | None, stamp: str | None) -> None:
         self._database.run(
             lambda tx: tx.execute("finish_scan", source_id=self._source_id, commit=head, stamp=stamp),
@@ -279,9 +268,8 @@ class Row:
     """What was known of the source before this scan."""
 
     id: int
-    commit_id: str | None
     stamp: str | None
-    history_id: str | None
+    read: Read
 
 
 def _now(transaction: Transaction) -> object:

@@ -13,17 +13,18 @@ from services.core.db import Transaction, as_json
 from services.core.process import failpoint
 from services.processor import clusters
 from services.processor.reasons import Reason
+from services.processor.stages.fingerprints import FINGERPRINT_VERSION
 from services.processor.values import Draft, Known, Rejection, Unit
 
 KNOWN_PAGE = 5_000  # rows
 
 CONTENT_COLUMNS = (
     "id", "sha256", "cluster_id", "language", "text", "bytes", "lines", "characters", "score",
-    "score_reasons", "scorer_version", "licence", "redactions", "live",
+    "score_reasons", "scorer_version", "licence", "redactions", "live", "units_version",
 )  # fmt: skip
 UNIT_COLUMNS = (
     "content_id", "ordinal", "kind", "name", "start_byte", "end_byte", "start_line", "end_line",
-    "comment_byte",
+    "comment_byte", "fingerprint",
 )  # fmt: skip
 FILE_COLUMNS = (
     "path", "size_bytes", "mtime_ns", "language", "content_id", "cluster_id", "reason", "detail",
@@ -50,6 +51,7 @@ class Stored:
     ids: dict[bytes, int]  # address → content
     cluster_of: dict[int, int]  # content → its cluster; of the kept members of groups too
     versions: dict[int, int]  # content → the scorer it was scored by
+    outdated: frozenset[bytes] = frozenset()  # addresses of those whose units lack fingerprints of today
     group_of: dict[int, int] = field(default_factory=dict)  # band key → group
     kept_of: dict[int, clusters.Kept] = field(default_factory=dict)  # group → its kept member
 
@@ -61,6 +63,7 @@ def look_up(transaction: Transaction, drafts: Mapping[bytes, Draft]) -> Stored:
         ids={bytes(row.sha256): row.id for row in rows},
         cluster_of={row.id: row.cluster_id for row in rows},
         versions={row.id: row.scorer_version for row in rows},
+        outdated=frozenset(bytes(row.sha256) for row in rows if row.units_version < FINGERPRINT_VERSION),
     )
     if keys := clusters.wanted_keys(candidates(drafts)):
         stored.group_of.update(transaction.all("groups_of_keys", keys=_array(keys)))
@@ -111,6 +114,7 @@ class Storing:
         self._keep()
         self._unite_clusters(files, before)
         self._insert_contents()
+        self._fingerprint_again()
         self._record_groups()
         self._demote()
         self._upsert(files)
@@ -213,7 +217,7 @@ class Storing:
             content_id, draft.sha256, self._cluster_of[content_id], draft.language, draft.text,
             draft.size_bytes, draft.lines, len(draft.text), score.value, score.points, score.version,
             draft.licence, redactions,
-            True,
+            True, FINGERPRINT_VERSION,
         )  # fmt: skip
 
     def _unit_rows(self, draft: Draft) -> Iterable[tuple[object, ...]]:
@@ -221,8 +225,26 @@ class Storing:
         for ordinal, unit in enumerate(self._units.get(draft.sha256, ())):
             yield (
                 content_id, ordinal, unit.kind, unit.name, unit.start_byte, unit.end_byte, unit.start_line,
-                unit.end_line, unit.comment_byte,
+                unit.end_line, unit.comment_byte, unit.fingerprint,
             )  # fmt: skip
+
+    def _fingerprint_again(self) -> None:
+        """Texts stored before: their units are as they were, and known by other fingerprints or by none."""
+        again = [address for address in self._stored.outdated if address in self._units]
+        if not again:
+            return
+        rows = [
+            (content_id, unit.start_byte, unit.end_byte, unit.fingerprint)
+            for address in again
+            for content_id in [self._ids[address]]
+            for unit in self._units[address]
+        ]
+        self._tx.execute("create_incoming_fingerprints")
+        columns = ("content_id", "start_byte", "end_byte", "fingerprint")
+        self._tx.copy("incoming_fingerprints", columns, rows)
+        self._tx.execute("record_fingerprints")
+        ids = _array(self._ids[address] for address in again)
+        self._tx.execute("record_units_version", ids=ids, version=FINGERPRINT_VERSION)
 
     def _record_groups(self) -> None:
         decision = self._decision

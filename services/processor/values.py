@@ -79,6 +79,7 @@ class Unit(msgspec.Struct, frozen=True, array_like=True):  # a file has twenty, 
     start_line: int
     end_line: int
     comment_byte: int  # where its leading comment, attributes and decorators begin; start_byte without any
+    fingerprint: int | None = None  # of its code, in 64 bits with a sign; None: too small to matter
 
 
 @dataclass(frozen=True, slots=True)

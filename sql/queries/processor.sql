@@ -1,6 +1,6 @@
 -- find_source --
 -- What is known of a source
-SELECT id, kind, commit_id, licence, stamp, history_id, problem FROM sources WHERE name = %(name)s;
+SELECT id, kind, commit_id, licence, stamp, history_id, lines_id, problem FROM sources WHERE name = %(name)s;
 
 -- add_source --
 -- Enter a source that was never seen before; its id
@@ -68,7 +68,7 @@ WHERE f.source_id = %(source_id)s AND f.path = ANY(%(paths)s);
 
 -- stored_contents --
 -- Which of these texts are stored
-SELECT id, sha256, cluster_id, scorer_version FROM contents WHERE sha256 = ANY(%(addresses)s);
+SELECT id, sha256, cluster_id, scorer_version, units_version FROM contents WHERE sha256 = ANY(%(addresses)s);
 
 -- groups_of_keys --
 -- The groups of near duplicates that have these band keys
@@ -192,9 +192,10 @@ UPDATE sources SET stamp = NULL WHERE id = %(source_id)s;
 -- follow_renames --
 -- A path that came in this scan with the text of one that went in it: the same file under a new name
 UPDATE files new
-SET renamed_from = old.path, first_seen_at = old.first_seen_at, cluster_id = coalesce(new.cluster_id, old.cluster_id)
+SET renamed_from = old.path, first_seen_at = old.first_seen_at, cluster_id = coalesce(new.cluster_id, old.cluster_id),
+    line_times = old.line_times, lines_of = old.lines_of, lines_at = old.lines_at
 FROM (
-    SELECT DISTINCT ON (content_id) path, content_id, first_seen_at, cluster_id
+    SELECT DISTINCT ON (content_id) path, content_id, first_seen_at, cluster_id, line_times, lines_of, lines_at
     FROM files
     WHERE source_id = %(source_id)s AND id = ANY(%(retired)s) AND content_id IS NOT NULL
     ORDER BY content_id, path
@@ -207,6 +208,24 @@ WHERE new.source_id = %(source_id)s AND new.content_id = old.content_id AND new.
 CREATE TEMPORARY TABLE IF NOT EXISTS incoming_changes (path text, commit_id text, changed_at bigint)
 ON COMMIT DELETE ROWS;
 
+-- create_incoming_fingerprints --
+-- Fingerprints of units that are stored
+CREATE TEMPORARY TABLE IF NOT EXISTS incoming_fingerprints (
+    content_id bigint, start_byte integer, end_byte integer, fingerprint bigint
+) ON COMMIT DELETE ROWS;
+
+-- record_fingerprints --
+-- Give stored units their fingerprints
+UPDATE units u
+SET fingerprint = i.fingerprint
+FROM incoming_fingerprints i
+WHERE u.content_id = i.content_id AND u.start_byte = i.start_byte AND u.end_byte = i.end_byte
+  AND u.fingerprint IS DISTINCT FROM i.fingerprint;
+
+-- record_units_version --
+-- How the units of these contents are fingerprinted
+UPDATE contents SET units_version = %(version)s WHERE id = ANY(%(ids)s::bigint[]);
+
 -- record_changes --
 -- When, and by which commit, each path was last changed
 UPDATE files f
@@ -217,6 +236,37 @@ WHERE f.source_id = %(source_id)s AND f.path = i.path AND f.commit_id IS DISTINC
 -- record_history --
 -- The history was read up to this commit
 UPDATE sources SET history_id = %(commit)s WHERE id = %(source_id)s;
+
+-- untold_files --
+-- Files of a source of which it is not known when the lines of what they hold were written
+SELECT f.id, f.path, f.content_id, c.sha256, c.bytes, f.lines_of, f.line_times
+FROM files f JOIN contents c ON c.id = f.content_id
+WHERE f.source_id = %(source_id)s AND f.retired_at IS NULL
+  AND (f.lines_of, f.lines_at) IS DISTINCT FROM (f.content_id, f.commit_id)
+ORDER BY f.path
+LIMIT %(most)s;
+
+-- texts_of --
+-- Texts, and what was taken out of them
+SELECT id, text, redactions FROM contents WHERE id = ANY(%(ids)s::bigint[]);
+
+-- create_incoming_lines --
+-- Times of lines out of a repository's history
+CREATE TEMPORARY TABLE IF NOT EXISTS incoming_lines (file_id bigint, content_id bigint, line_times jsonb)
+ON COMMIT DELETE ROWS;
+
+-- record_lines --
+-- When the lines of each text were written, where the file still holds it
+UPDATE files f
+SET line_times = i.line_times, lines_of = i.content_id, lines_at = f.commit_id
+FROM incoming_lines i
+WHERE f.id = i.file_id AND f.content_id = i.content_id;
+
+-- record_lines_read --
+-- The times of lines were read up to this commit, and not beyond what was reached
+UPDATE sources
+SET lines_id = %(commit)s, lines_since = greatest(lines_since, to_timestamp(%(reached)s::bigint))
+WHERE id = %(source_id)s;
 
 -- finish_scan --
 -- A source was walked to its end

@@ -10,14 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.processor.sources.git import Commit, Repository, TreeEntry
+from services.processor.sources.git import Commit, Repository
 from services.processor.sources.packs import ObjectError
 from services.processor.sources.paths import fitting, printable_bytes
-from services.processor.thresholds import MAX_DEPTH
+from services.processor.sources.trees import OutOfBudgetError, Trees
 
 MAX_COMMITS = 200_000
-MAX_PATHS = 1_000_000
-CACHED_ENTRIES = 200_000  # of trees: neighbouring commits share nearly all of theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +25,6 @@ class Change:
     path: str  # as Found.path
     commit: str
     time: int  # seconds since 1970, when it was committed
-
-
-class OutOfBudgetError(Exception):
-    """The time is up."""
 
 
 class History:
@@ -67,7 +61,7 @@ class History:
         except (OutOfBudgetError, ObjectError, OSError):
             return
 
-    def _changes(self, trees: "Trees") -> Iterator[Change]:
+    def _changes(self, trees: Trees) -> Iterator[Change]:
         repository = trees.repository
         if repository.head is None:
             return
@@ -89,7 +83,7 @@ class History:
 class _Wanted:
     """The paths whose newest commit is not known yet, by their hashes: 8 bytes a path and the set's own."""
 
-    def __init__(self, trees: "Trees", head: bytes | None) -> None:
+    def __init__(self, trees: Trees, head: bytes | None) -> None:
         """`head`: the tree whose paths are wanted; None: any path, once."""
         self._left = {hash(path) for path in trees.touched(head, [])} if head else None
         self._taken: set[int] = set()
@@ -110,64 +104,6 @@ class _Wanted:
             return False
         self._taken.add(key)
         return True
-
-
-class Trees:
-    """Compares trees, skipping what they share."""
-
-    def __init__(self, repository: Repository, deadline: float) -> None:
-        self.repository = repository
-        self._deadline = deadline  # monotonic seconds
-        self._cache: dict[bytes, frozenset[TreeEntry]] = {}
-        self._cached = 0  # entries
-        self._met = 0  # paths, over all comparisons
-
-    def touched(
-        self, tree: bytes, parents: list[bytes], path: bytes = b"", depth: int = 0
-    ) -> Iterator[bytes]:
-        """Paths of the files of `tree` that none of the parents' trees has like that.
-
-        Raises ObjectError for a missing tree, OutOfBudgetError.
-        """
-        if tree in parents:
-            return
-        if depth > MAX_DEPTH:
-            return
-        known = [self._entries(parent) for parent in parents]
-        changed = self._entries(tree).difference(*known)
-        for entry in changed:
-            if not entry.is_directory:
-                self._met += 1
-                if self._met % 1_000 == 0 and (
-                    time.monotonic() > self._deadline or self._met > 100 * MAX_PATHS
-                ):
-                    raise OutOfBudgetError
-                yield path + entry.name
-                continue
-            before = (
-                [
-                    old.id
-                    for entries in known
-                    for old in entries
-                    if old.name == entry.name and old.is_directory
-                ]
-                if known
-                else []
-            )
-            yield from self.touched(entry.id, before, path + entry.name + b"/", depth + 1)
-
-    def _entries(self, tree: bytes) -> frozenset[TreeEntry]:
-        entries = self._cache.get(tree)
-        if entries is None:
-            if time.monotonic() > self._deadline:
-                raise OutOfBudgetError
-            entries = frozenset(self.repository.tree(tree))
-            if self._cached + len(entries) > CACHED_ENTRIES:
-                self._cache.clear()
-                self._cached = 0
-            self._cache[tree] = entries
-            self._cached += len(entries)
-        return entries
 
 
 def _newest_first(repository: Repository, since: bytes | None) -> Iterator[tuple[bytes, Commit]]:

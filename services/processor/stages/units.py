@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tree_sitter import Language, Node
 
-from services.processor.stages import syntax
+from services.processor.stages import fingerprints, syntax
 from services.processor.stages.definitions import MAX_NAME_BYTES, Define, definer
 from services.processor.stages.grammars import GRAMMARS
 from services.processor.values import Rejection, Unit
@@ -52,10 +52,12 @@ def split(language: str, text: str) -> tuple[Unit, ...] | Rejection:
     if refused := syntax.refuse_errors(tree, language, data, has_units=bool(rows)):
         return refused
     rows.sort()
+    spans = [(start, -end, last - first + 1) for start, end, first, last, *_ in rows]
+    prints = fingerprints.of_units(language, data, spans)
     return tuple(
         [
-            Unit(kind, name.decode(errors="ignore"), start, -end, first, last, comment)
-            for start, end, first, last, comment, kind, name in rows
+            Unit(kind, name.decode(errors="ignore"), start, -end, first, last, comment, fingerprint)
+            for (start, end, first, last, comment, kind, name), fingerprint in zip(rows, prints, strict=True)
         ]
     )
 

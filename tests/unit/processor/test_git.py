@@ -14,7 +14,7 @@ from dulwich.pack import write_pack_index_v2
 
 from services.processor import thresholds
 from services.processor.reasons import Reason
-from services.processor.sources import bare, git, history, packs
+from services.processor.sources import bare, git, packs, trees
 from services.processor.sources.bare import BlobReader, TreeWalk
 from services.processor.sources.history import History
 from services.processor.sources.objects import ObjectStore
@@ -472,7 +472,7 @@ def test_an_id_that_is_no_blob_is_not_read_as_one(made: Made) -> None:
 def test_caches_stay_within_their_size(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of bases and of trees."""
     monkeypatch.setattr(packs, "CACHE_BYTES", 5_000)
-    monkeypatch.setattr(history, "CACHED_ENTRIES", 10)
+    monkeypatch.setattr(trees, "CACHED_ENTRIES", 10)
     commit = made.commit({"f0": b""}, seconds=0)
     for number in range(1, 20):
         commit = made.commit({f"d{n}/f": b"" for n in range(number + 1)}, [commit], seconds=number)
