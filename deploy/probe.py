@@ -1,10 +1,12 @@
-"""Healthchecks of the containers: `python -m deploy.probe metrics|processor|trainer`.
+"""Healthchecks of the containers: `python -m deploy.probe metrics|processor|sandbox|trainer`.
 
 Exit status 0 means healthy. Otherwise 1, and the one line printed says why; the engine keeps it
 (`docker inspect`). metrics is asked over HTTP and any status but 200 is ill. processor and trainer
 are judged by the last heartbeat of this very container: it must be fresh and not of an ill state.
+sandbox is connected to and must greet as one that isolates programs, which it tried when it started.
 """
 
+import json
 import os
 import socket
 import sys
@@ -12,6 +14,8 @@ import urllib.error
 import urllib.request
 
 TIMEOUT = 5.0  # seconds
+GREETING_MAX = 1000  # bytes
+SANDBOX_SOCKET = "/run/sandbox/socket"  # as in docker-compose.yml
 
 
 def metrics_complaint(port: str) -> str | None:
@@ -60,14 +64,32 @@ def judged_beat(service: str, beat: dict[str, object] | None) -> str | None:
     return None
 
 
+def sandbox_complaint(path: str) -> str | None:
+    """What is wrong with the sandbox that listens at this socket, or None. It greets however busy it is."""
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(TIMEOUT)
+            connection.connect(path)
+            with connection.makefile("rb") as lines:
+                greeting = json.loads(lines.readline(GREETING_MAX))
+    except (OSError, ValueError) as exc:
+        return f"{path} does not greet: {exc}"
+    isolation = greeting.get("isolation") if isinstance(greeting, dict) else None
+    return None if isolation == "bubblewrap" else f"{path} has isolation {isolation!r}, expected 'bubblewrap'"
+
+
 def main(arguments: list[str]) -> int:
     match arguments:
         case ["metrics"]:
             complaint = metrics_complaint(os.environ.get("METRICS_PORT") or "8090")
+        case ["sandbox"]:
+            complaint = sandbox_complaint(SANDBOX_SOCKET)
         case ["processor" | "trainer" as service]:
             complaint = beat_complaint(service)
         case _:
-            complaint = f"deploy.probe {' '.join(arguments)}: expected one of metrics, processor, trainer"
+            complaint = (
+                f"deploy.probe {' '.join(arguments)}: expected one of metrics, processor, sandbox, trainer"
+            )
     if complaint:
         sys.stderr.write(f"{complaint}\n")
     return 1 if complaint else 0

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # `make test-compose`: the whole stack on a real engine, with docker-compose 1.29 and docker compose v2,
-# whichever are there. Builds, starts, waits until healthy, drops real code, waits for an adapter, reads
-# /health and /metrics, stops. In a copy of the tree, as a project of its own, all removed at the end.
+# whichever are there. Builds, starts, waits until healthy, runs programs in the sandbox, drops real code,
+# waits for an adapter, reads /health and /metrics, stops. In a copy of the tree, as a project of its own,
+# all removed at the end.
 #
 #   BASE_IMAGE        image that the trainer's image starts from. Without it the CPU build of torch is
 #                     fetched by this machine's pip, as it is configured, into a stand-in base image;
@@ -119,7 +120,7 @@ container_state() { # service → running, healthy, exited 0 …
 
 wait_healthy() {
   local service deadline=$((SECONDS + 180))
-  for service in postgres processor trainer metrics; do
+  for service in postgres processor sandbox trainer metrics; do
     until [ "$(container_state "$service")" = healthy ]; do
       [ "$SECONDS" -lt "$deadline" ] || fail "$service is $(container_state "$service") after 180 s"
       sleep 1
@@ -173,6 +174,34 @@ check_refusals() { # what must not be possible
   fi
 }
 
+check_sandbox() { # as the trainer: honest programs pass, cheats fail, nothing stays; only there bubblewrap works
+  local try
+  for try in 1 2 3; do # on a machine that is busy with other things an honest program may run out of time
+    in_trainer python bench/sandbox.py --quick --socket /run/sandbox/socket >"$COPY/sandbox.log" 2>&1 \
+      || { tail -n 40 "$COPY/sandbox.log"; fail "programs in the sandbox"; }
+    SANDBOX=$(tail -n 1 "$COPY/sandbox.log")
+    say "sandbox: $SANDBOX"
+    if is_safe_and_sound "$SANDBOX"; then break; fi
+    grep -E '^(FAILED|PASSED)' "$COPY/sandbox.log" || true
+    [ "$try" != 3 ] || fail "in the sandbox not all honest programs pass, or not all cheats fail"
+  done
+  [ -z "$(compose exec -T sandbox ls -A /tmp)" ] || fail "programs left files in the sandbox"
+  if docker top "$(compose ps -q sandbox)" | grep -q 'inside.candidate'; then fail "programs are left running"; fi
+  if in_trainer python -m services.sandbox --socket /tmp/socket >"$COPY/sandbox.log" 2>&1; then
+    fail "a sandbox starts under Docker's default seccomp profile"
+  fi
+  grep -q 'cannot be isolated here' "$COPY/sandbox.log" || { cat "$COPY/sandbox.log"; fail "no clear error"; }
+}
+is_safe_and_sound() {
+  "$PYTHON" -c '
+import json, sys
+found = json.loads(sys.argv[1])
+sys.exit(not (found["canonical_passed"] == 164 and found["cheats_failed"] == found["cheats_tried"] >= 12))' "$1"
+}
+in_trainer() { # a container like the trainer's, with what the image leaves out
+  compose run --rm --no-deps -T --volume "$COPY/bench:/app/bench:ro" --volume "$COPY/tests:/app/tests:ro" trainer "$@"
+}
+
 check_nothing_left() {
   local left
   left=$(docker ps --all --quiet --filter "label=com.docker.compose.project=$NAME"
@@ -182,7 +211,7 @@ check_nothing_left() {
 }
 
 test_version() { # v1 or v2, with COMPOSE set
-  local from build up adapter stop
+  local from build up adapter stop SANDBOX
   say "$1: ${COMPOSE[*]} $("${COMPOSE[@]}" version --short)"
   write_settings "$1"
   from=$(now); compose build >"$COPY/build.log" 2>&1 || { tail -n 40 "$COPY/build.log"; fail "build"; }
@@ -191,6 +220,7 @@ test_version() { # v1 or v2, with COMPOSE set
   wait_healthy
   up=$(since "$from")
   say "$1: healthy after $up s"
+  check_sandbox
   from=$(now); drop_repository; wait_adapter
   adapter=$(since "$from")
   say "$1: an adapter after $adapter s"
@@ -199,7 +229,7 @@ test_version() { # v1 or v2, with COMPOSE set
   [ "${KEEP:-0}" = 1 ] || compose stop >/dev/null 2>&1
   stop=$(since "$from")
   check_exit_statuses
-  RESULTS+=("\"$1_seconds_build\": $build, \"$1_seconds_up_to_healthy\": $up, \"$1_seconds_to_adapter\": $adapter, \"$1_seconds_stop\": $stop")
+  RESULTS+=("\"$1_seconds_build\": $build, \"$1_seconds_up_to_healthy\": $up, \"$1_seconds_to_adapter\": $adapter, \"$1_seconds_stop\": $stop, \"$1_sandbox\": $SANDBOX")
   [ "${KEEP:-0}" = 1 ] && return
   compose down --volumes --timeout 20 >/dev/null 2>&1
   check_nothing_left
@@ -210,7 +240,7 @@ test_version() { # v1 or v2, with COMPOSE set
 check_exit_statuses() { # stopped in good order: SIGTERM was heard
   local service status
   [ "${KEEP:-0}" = 1 ] && return
-  for service in volumes migrate processor trainer metrics postgres; do
+  for service in volumes migrate processor sandbox trainer metrics postgres; do
     status=$(docker inspect --format '{{.State.ExitCode}}' \
       "$(docker ps --all --quiet --filter "label=com.docker.compose.project=$NAME" --filter "label=com.docker.compose.service=$service")")
     [ "$status" = 0 ] || fail "$service ended with status $status"

@@ -88,25 +88,30 @@ def read(
 ) -> Environment:
     """The environment of a local run: `environ` over `.env` over the defaults.
 
-    A relative directory counts from `here` when the environment names it, from the project folder
+    A relative path counts from `here` when the environment names it, from the project folder
     when `.env` or a default does. Raises ConfigurationError for a setting that cannot be.
     """
     environ = os.environ if environ is None else environ
     written = _read_file(project / ".env")
     variables = {**DEFAULTS, **written, **environ}
+
+    def named_from(name: str) -> Path:
+        return (here or Path.cwd()) if environ.get(name) else project
+
     home = Path()
     for name in DIRECTORIES:
         value = variables.get(name, "").strip()
         if not value:
             path = project / DEFAULTS[name] if name in DEFAULTS else home / BELOW_HOME[name]
         else:
-            path = (here or Path.cwd()) / value if environ.get(name) else project / value
+            path = named_from(name) / value
         if name == "RATCHET_HOME":
             path = home = path.resolve()  # one name a home, however it was reached
         variables[name] = os.path.abspath(path)  # a link to elsewhere stays a link
+    if socket := variables.get("SANDBOX_SOCKET", "").strip():
+        variables["SANDBOX_SOCKET"] = os.path.abspath(named_from("SANDBOX_SOCKET") / socket)
     if (recipe := variables["RECIPE"].strip()).endswith((".yaml", ".yml")):  # a path; otherwise a name
-        start = (here or Path.cwd()) if environ.get("RECIPE") else project
-        variables["RECIPE"] = os.path.abspath(start / recipe)
+        variables["RECIPE"] = os.path.abspath(named_from("RECIPE") / recipe)
     return Environment(variables, from_environment(variables))
 
 

@@ -34,7 +34,7 @@ Say = Callable[[str], None]
 
 
 def session_file(home: Path) -> Path:
-    """What a running `ratchet up` says of itself, as JSON: dashboard, database, seconds of its start."""
+    """What a running `ratchet up` says of itself, as JSON: dashboard, database, sandbox, timings."""
     return home / "run" / "stack.json"
 
 

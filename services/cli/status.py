@@ -47,6 +47,7 @@ def read(environment: Environment) -> Json:
         "home": str(environment.home),
         "dashboard": session.get("dashboard"),
         "start_seconds": session.get("seconds"),
+        "sandbox": session.get("sandbox"),
         "processes": [described for record in recorded if (described := _describe(record))],
         **document(reading, health),
     }
@@ -115,6 +116,8 @@ def _print(state: Json) -> None:
             console.print(f"{label:10}{text}")
         for name, part in state["health"]["parts"].items():
             console.print(f"{name:10}{WELL[part['status']]}: {part['reason']}")
+    if state["sandbox"]:
+        console.print(f"{'sandbox':10}{state['sandbox']['says']}")
     for track in state["tracks"]:
         champion = track["champion"]
         best = f"round {champion['round']}: {champion['reason']}" if champion else "none yet"

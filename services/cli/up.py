@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from services.cli import demo, report
+from services.cli import demo, report, sandbox
 from services.cli.environment import Environment
 from services.cli.migrate import migrate
 from services.cli.postgres import EmbeddedPostgres
 from services.cli.preflight import alone, check_port
 from services.cli.progress import rows
+from services.cli.sandbox import LocalSandbox
 from services.cli.screen import Screen, Terminal
 from services.cli.stack import Part, Say, Supervisor, session_file, sweep
 from services.core.db import Database
@@ -40,6 +41,7 @@ class Session:
     home: Path
     dashboard: str
     database: Json = field(default_factory=dict)
+    sandbox: Json = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)  # how long each stage of the start took
 
     @property
@@ -47,9 +49,9 @@ class Session:
         return session_file(self.home)
 
     def write(self) -> None:
-        document = {"dashboard": self.dashboard, "database": self.database, "seconds": self.seconds}
+        document = {"dashboard": self.dashboard, "database": self.database, "sandbox": self.sandbox}
         unfinished = self.path.with_name(".stack.json")
-        unfinished.write_text(json.dumps(document) + "\n", encoding="utf-8")
+        unfinished.write_text(json.dumps(document | {"seconds": self.seconds}) + "\n", encoding="utf-8")
         unfinished.replace(self.path)
 
 
@@ -88,8 +90,9 @@ def _run_alone(
         watched = _as_metrics(environment, target)
         seen = {row["id"] for row in collector.snapshot(watched)["rounds"] if row["closed_at"]}
         if not stop:
+            place = _sandbox(environment, session, screen.say)
             session.write()
-            supervisor.start(parts(environment, target))
+            supervisor.start(parts(environment, target, place))
             screen.say(f"services started, logs in {settings.logs_dir} · Ctrl-C stops everything")
         outcome = None
         for outcome in _rounds(settings, supervisor, watched, seen, stop, screen):
@@ -129,18 +132,20 @@ def _rounds(
         stop.wait(TICK)
 
 
-def parts(environment: Environment, target: Target) -> list[Part]:
-    """The services, in the order in which they start and stop."""
-    return [
+def parts(environment: Environment, target: Target, place: LocalSandbox) -> list[Part]:
+    """The services, in the order in which they start and stop; the trainer learns where the sandbox is."""
+    knows = {"trainer": {"SANDBOX_SOCKET": str(place.socket)}} if place.socket else {}
+    services = [
         Part(
             name=name,
             command=(sys.executable, "-m", f"services.{name}"),
-            environment=environment.for_service(name, target),
+            environment=environment.for_service(name, target) | knows.get(name, {}),
             log=environment.settings.logs_dir / f"{name}.log",
             patience=patience,
         )
         for name, patience in SERVICES.items()
     ]
+    return [*services, sandbox.part(environment, place)] if place.starts else services
 
 
 def _start_database(environment: Environment, supervisor: Supervisor, session: Session, say: Say) -> Target:
@@ -157,6 +162,17 @@ def _start_database(environment: Environment, supervisor: Supervisor, session: S
         + (f", migrations applied: {len(applied)}" if applied else "")
     )
     return target
+
+
+def _sandbox(environment: Environment, session: Session, say: Say) -> LocalSandbox:
+    """Where generated programs will run; a person hears of it when they cannot, or not safely."""
+    place = sandbox.decide(environment, sandbox.complaint())
+    place.make_folder()
+    session.sandbox = place.as_json()
+    if not place.isolated:
+        say(f"sandbox: {place.says}")
+        logging.getLogger(__name__).warning("sandbox: %s", place.says)
+    return place
 
 
 def _as_metrics(environment: Environment, target: Target) -> Database:

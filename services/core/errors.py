@@ -43,6 +43,14 @@ class PublishError(RatchetError, OSError):
     """An adapter could not be written or moved into place; the one before still stands."""
 
 
+class PromotionError(RatchetError, ValueError):
+    """A champion cannot be moved so: no such adapter, it was rejected, or it is the champion already."""
+
+
+class CanaryError(RatchetError, RuntimeError):
+    """What was published is not what was judged."""
+
+
 class StackError(RatchetError, RuntimeError):
     """A part of the local stack did not start, or is not what its pid file says."""
 

@@ -11,20 +11,23 @@ from services.core.settings import NAMES, Settings
 
 PROJECT = Path(__file__).resolve().parents[3]
 COMPOSE = yaml.safe_load((PROJECT / "docker-compose.yml").read_text(encoding="utf-8"))
+MACHINES = yaml.safe_load((PROJECT / "deploy" / "machines.yml").read_text(encoding="utf-8"))
 GPU = yaml.safe_load((PROJECT / "deploy" / "gpu.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = ("processor", "trainer", "metrics")  # those that run all the time and log in with a role of their own
 ONE_SHOT = ("volumes", "migrate")
+SANDBOX = "sandbox"
 SECRETS = sorted(
     name for name, field in NAMES.items() if "SecretStr" in str(Settings.model_fields[field].annotation)
 )
 
+LOOSENED = ["seccomp=deploy/sandbox-seccomp.json", "apparmor=${SANDBOX_APPARMOR:-unconfined}"]
 every_service = pytest.mark.parametrize("name", sorted(SERVICES))
 
 
 def test_the_services_are_these() -> None:
-    """Five services, and a one-shot that hands over the mount points."""
-    assert set(SERVICES) == {"postgres", *ONE_SHOT, *OURS}
+    """Six services, and a one-shot that hands over the mount points."""
+    assert set(SERVICES) == {"postgres", SANDBOX, *ONE_SHOT, *OURS}
 
 
 @every_service
@@ -42,7 +45,8 @@ def test_every_service_is_confined(name: str) -> None:
     service = SERVICES[name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
-    assert service["security_opt"] == ["no-new-privileges:true"]
+    loosened = [] if name != SANDBOX else LOOSENED
+    assert service["security_opt"] == ["no-new-privileges:true", *loosened]
     assert service.get("cap_add", []) == (["CHOWN"] if name == "volumes" else [])
     assert not {"privileged", "pid", "ipc", "userns_mode", "devices"} & set(service)
 
@@ -61,7 +65,7 @@ def test_every_service_has_an_init_and_a_restart_policy(name: str) -> None:
     assert SERVICES[name]["restart"] == ("no" if name in ONE_SHOT else "unless-stopped")
 
 
-@pytest.mark.parametrize("name", ["postgres", *OURS])
+@pytest.mark.parametrize("name", ["postgres", SANDBOX, *OURS])
 def test_what_runs_all_the_time_has_a_healthcheck_and_time_to_stop(name: str) -> None:
     """A healthcheck, and a grace period above the 10 s in which a service stops."""
     assert {"test", "interval", "timeout", "retries", "start_period"} <= set(SERVICES[name]["healthcheck"])
@@ -74,6 +78,32 @@ def test_only_metrics_is_published_and_only_on_this_machine() -> None:
     assert published == {"metrics": ["${METRICS_HOST:-127.0.0.1}:${METRICS_PORT:-8090}:8090"]}
     assert COMPOSE["networks"]["ledger"] == {"internal": True}
     assert SERVICES["postgres"]["networks"] == SERVICES["processor"]["networks"] == ["ledger"]
+
+
+def test_the_sandbox_reaches_nothing_and_knows_nothing() -> None:
+    """No network, no secret, no disk: of the world it has a small volume in memory, for its socket."""
+    sandbox = SERVICES[SANDBOX]
+    assert sandbox["network_mode"] == "none"
+    assert set(sandbox["environment"]) == {"LOG_LEVEL"}
+    assert sandbox["volumes"] == ["sandbox-socket:/run/sandbox"]
+    assert COMPOSE["volumes"]["sandbox-socket"]["driver_opts"]["type"] == "tmpfs"
+    assert "env_file" not in sandbox
+
+
+def test_only_the_trainer_reaches_the_sandbox() -> None:
+    """It can connect to the socket, not replace it; on several machines the other trainer does too."""
+    mounts = {name: [m for m in s.get("volumes", []) if "sandbox" in m] for name, s in SERVICES.items()}
+    assert {name: found for name, found in mounts.items() if found and name != SANDBOX} == {
+        "trainer": ["sandbox-socket:/run/sandbox:ro"]
+    }
+    assert mounts["trainer"][0] in MACHINES["services"]["trainer-host"]["volumes"]
+    for trainer in (SERVICES["trainer"], MACHINES["services"]["trainer-host"]):
+        assert trainer["environment"]["SANDBOX_SOCKET"] in SERVICES[SANDBOX]["command"]
+
+
+def test_an_ill_sandbox_does_not_keep_the_trainer_from_starting() -> None:
+    """Most recipes run no programs."""
+    assert SERVICES["trainer"]["depends_on"][SANDBOX] == {"condition": "service_started"}
 
 
 @pytest.mark.parametrize("name", ["postgres", "migrate"])
@@ -113,7 +143,7 @@ def test_migrate_blanks_the_secrets_it_has_no_use_for() -> None:
 def test_every_setting_reaches_the_trainer() -> None:
     """All but those that make no sense in its container, and how many threads torch may start."""
     elsewhere = {"DATABASE_URL", "POSTGRES_PASSWORD", "ROLE_SECRETS_DIR", "RATCHET_HOME", "INGEST_DIR"}
-    elsewhere |= {"BENCHMARKS_DIR"}
+    elsewhere |= {"BENCHMARKS_DIR", "ALLOW_UNSANDBOXED"}
     elsewhere |= {"METRICS_HOST", "METRICS_PORT"}
     assert (set(NAMES) - elsewhere) | {"OMP_NUM_THREADS"} == set(SERVICES["trainer"]["environment"])
 

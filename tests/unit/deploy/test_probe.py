@@ -1,8 +1,10 @@
 """The healthchecks of the containers fail when they should."""
 
 import http.server
+import socket
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -91,7 +93,39 @@ def test_the_beat_of_this_host_is_found(database: Database) -> None:
     assert 0 <= found.age_s < 60
 
 
+@pytest.mark.parametrize(
+    ("greeting", "complaint"),
+    [
+        (b'{"sandbox": 1, "isolation": "bubblewrap", "workers": 2}\n', None),
+        (b'{"sandbox": 1, "isolation": "none", "workers": 2}\n', "has isolation 'none'"),
+        (b"", "does not greet"),
+    ],
+)
+def test_a_sandbox_is_healthy_when_it_greets_and_isolates(
+    greeting: bytes, complaint: str | None, tmp_path: Path
+) -> None:
+    """One that runs programs without isolation is ill, and so is one that hangs up."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+        listener.listen()
+
+        def greet() -> None:
+            with listener.accept()[0] as connection:
+                connection.sendall(greeting)
+
+        thread = threading.Thread(target=greet)
+        thread.start()
+        said = probe.sandbox_complaint(str(tmp_path / "s"))
+        thread.join()
+    assert said is None if complaint is None else complaint in str(said)
+
+
+def test_a_sandbox_that_does_not_listen_is_ill(tmp_path: Path) -> None:
+    """The complaint names the socket."""
+    assert str(tmp_path / "s") in str(probe.sandbox_complaint(str(tmp_path / "s")))
+
+
 def test_an_unknown_service_is_a_complaint(capsys: pytest.CaptureFixture[str]) -> None:
     """The message lists what can be asked for."""
     assert probe.main(["trainr"]) == 1
-    assert "metrics, processor, trainer" in capsys.readouterr().err
+    assert "metrics, processor, sandbox, trainer" in capsys.readouterr().err

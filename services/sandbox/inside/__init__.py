@@ -1,0 +1,1 @@
+"""What runs in a cage: standard library alone, and nothing of Ratchet beyond this package."""
