@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -13,6 +14,7 @@ from services.trainer.engine.distributed import Distribution, through
 from services.trainer.packing import Row
 from services.trainer.samples.sample import Sample
 
+MOST_NATS = 700.0  # e to this power is the largest that a float holds, nearly
 LOGITS_BYTES = 256 * 2**20  # float32 logits held at once at most; a 150k vocabulary has 600 kB a token
 
 
@@ -24,6 +26,12 @@ class ContentLoss:
     nats: float
     tokens: int
     bytes: int
+    correct: int  # tokens that were the most likely ones
+
+
+class _Sum(NamedTuple):
+    nats: float
+    correct: int
 
 
 @torch.no_grad()
@@ -46,23 +54,24 @@ def losses(
     model, distribution = compute.model, distribution or Distribution()
     device = next(model.parameters()).device
     chunks = [rows[start : start + rows_at_once] for start in range(0, len(rows), rows_at_once)]
-    nats: dict[int, float] = defaultdict(float)
+    sums: dict[int, _Sum] = defaultdict(lambda: _Sum(0.0, 0))
     was_training = model.training
     model.eval()
     try:
         for turn in range(math.ceil(len(chunks) / distribution.world)):
             mine = turn * distribution.world + distribution.rank
             chunk = chunks[min(mine, len(chunks) - 1)]  # all run equally often: shards need one another
-            found = through(model, _sample_nats, compute, chunk, pad_id, longest, device)
+            found = through(model, _sample_sums, compute, chunk, pad_id, longest, device)
             if mine < len(chunks):
-                for sample, value in zip(_samples(chunk), found, strict=True):
-                    nats[sample.content_id] += value
+                for sample, its in zip(_samples(chunk), found, strict=True):
+                    so_far = sums[sample.content_id]
+                    sums[sample.content_id] = _Sum(so_far.nats + its.nats, so_far.correct + its.correct)
             if on_rows is not None:
                 done = (turn + 1) * distribution.world * rows_at_once
                 on_rows(min(done, len(rows)), len(rows))
     finally:
         model.train(was_training)
-    return _by_content(rows, nats, distribution)
+    return _by_content(rows, sums, distribution)
 
 
 def bits_per_byte(items: Sequence[ContentLoss]) -> float:
@@ -75,6 +84,18 @@ def nats_per_token(items: Sequence[ContentLoss]) -> float:
     """Mean cross entropy of a code token, the usual evaluation loss; NaN without any."""
     tokens = sum(item.tokens for item in items)
     return sum(item.nats for item in items) / tokens if tokens else math.nan
+
+
+def perplexity(items: Sequence[ContentLoss]) -> float:
+    """Of the code's tokens, exp of the nats a token costs; NaN without any, infinite beyond a float."""
+    nats = nats_per_token(items)
+    return math.exp(nats) if math.isnan(nats) or nats < MOST_NATS else math.inf
+
+
+def token_accuracy(items: Sequence[ContentLoss]) -> float:
+    """Share of the code's tokens that the model would have written itself, greedily; NaN without any."""
+    tokens = sum(item.tokens for item in items)
+    return sum(item.correct for item in items) / tokens if tokens else math.nan
 
 
 def first_samples(samples: Sequence[Sample], most: int | None) -> list[Sample]:
@@ -92,50 +113,56 @@ def _samples(rows: Sequence[Row]) -> list[Sample]:
     return [sample for row in rows for sample in row.samples]
 
 
-def _code(sample: Sample) -> tuple[int, int]:
-    """Its code tokens; the first token of a document has nothing before it that could predict it."""
-    return max(1, sample.code_start), max(1, sample.code_end)
-
-
-def _sample_nats(
+def _sample_sums(
     compute: Compute, rows: Sequence[Row], pad_id: int, longest: int, device: torch.device
-) -> list[float]:
-    """The summed negative log-likelihood of each sample's code, in row order."""
+) -> list[_Sum]:
+    """In row order: the summed negative log-likelihood of what counts of a sample, and the right tokens."""
     batch = batch_of(rows, pad_id, longest)
-    spans = []  # per sample: its code's positions in the batch
+    positions = []  # of the counted tokens in the batch
+    sizes = []  # how many each sample has
     start = 0
     for sample in _samples(rows):
-        spans.append(tuple(start + at for at in _code(sample)))
+        positions += [torch.arange(start + first, start + last) for first, last in sample.counted]
+        sizes.append(_tokens(sample))
         start += len(sample.ids)
-    predicted = torch.cat([torch.arange(begin, end) for begin, end in spans])  # (N,)
+    predicted = torch.cat(positions)  # (N,)
     wanted = batch.input_ids[predicted].to(device)
     states = compute.hidden(batch.to(device))[(predicted - 1).to(device)]  # (N, H)
     head = compute.model.get_output_embeddings().weight  # (V, H)
     chunk = max(1, LOGITS_BYTES // (4 * head.shape[0]))
-    nats = torch.cat(
-        [
-            _cross_entropy(part @ head.T, targets)
-            for part, targets in zip(states.split(chunk), wanted.split(chunk), strict=True)
-        ]
-    )
-    return [float(part.double().sum()) for part in nats.split([end - begin for begin, end in spans])]
+    parts = [
+        _judge(part @ head.T, targets)
+        for part, targets in zip(states.split(chunk), wanted.split(chunk), strict=True)
+    ]
+    nats, hits = (torch.cat(each) for each in zip(*parts, strict=True))
+    sums = [
+        torch.stack((its_nats.double().sum(), its_hits.double().sum()))
+        for its_nats, its_hits in zip(nats.split(sizes), hits.split(sizes), strict=True)
+    ]
+    return [_Sum(nats, int(correct)) for nats, correct in torch.stack(sums).tolist()]
 
 
-def _cross_entropy(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Nats (N,) float32 of targets (N,) under logits (N, V)."""
-    return torch.nn.functional.cross_entropy(logits.float(), targets, reduction="none")
+def _judge(logits: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of targets (N,) under logits (N, V): nats, float32, and whether each is the most likely; both (N,)."""
+    nats = torch.nn.functional.cross_entropy(logits.float(), targets, reduction="none")
+    return nats, logits.argmax(-1) == targets
 
 
-def _by_content(rows: Sequence[Row], nats: dict[int, float], distribution: Distribution) -> list[ContentLoss]:
+def _by_content(rows: Sequence[Row], sums: dict[int, _Sum], distribution: Distribution) -> list[ContentLoss]:
     tokens: dict[int, int] = defaultdict(int)
     size: dict[int, int] = defaultdict(int)
     for sample in _samples(rows):
-        begin, end = _code(sample)
-        tokens[sample.content_id] += end - begin
+        tokens[sample.content_id] += _tokens(sample)
         size[sample.content_id] += sample.code_bytes
     contents = sorted(tokens)
-    summed = distribution.sum(*(nats.get(content, 0.0) for content in contents))
+    found = [sums.get(content, _Sum(0.0, 0)) for content in contents]
+    nats = distribution.sum(*(each.nats for each in found))
+    correct = distribution.sum(*(float(each.correct) for each in found))
     return [
-        ContentLoss(content, value, tokens[content], size[content])
-        for content, value in zip(contents, summed, strict=True)
+        ContentLoss(content, its_nats, tokens[content], size[content], round(its_correct))
+        for content, its_nats, its_correct in zip(contents, nats, correct, strict=True)
     ]
+
+
+def _tokens(sample: Sample) -> int:
+    return sum(last - first for first, last in sample.counted)

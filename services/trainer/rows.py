@@ -23,6 +23,7 @@ class Rows:
     train: list[Row]
     validation: list[Row]
     held_out: list[Row]
+    held_out_contents: list[SampleSource]  # what the rows of that name are of
 
 
 def make_rows(
@@ -59,7 +60,8 @@ def make_rows(
             "%s: %d contents, %d samples, %d rows, %d tokens",
             part, len(contents), len(made), len(rows[part]), tokens,
         )  # fmt: skip
-    return Rows(rows["train"], rows["validation"], rows["held_out"])
+    held_out = list(snapshot.get(ContentRole.HELD_OUT, ()))
+    return Rows(rows["train"], rows["validation"], rows["held_out"], held_out)
 
 
 def lacking(rows: Rows) -> str | None:

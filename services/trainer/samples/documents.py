@@ -7,7 +7,7 @@ where there are any; the token that ends a document is at the end of its last pi
 import textwrap
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from services.core.errors import ConfigurationError
@@ -15,6 +15,7 @@ from services.trainer.recipes.recipe import Recipe
 from services.trainer.samples import fim
 from services.trainer.samples.chance import draw
 from services.trainer.samples.encoder import Encoder, cut_tokens
+from services.trainer.samples.judging import judged_tokens, moved
 from services.trainer.samples.sample import Sample
 from services.trainer.samples.source import SampleSource, Unit
 
@@ -42,6 +43,8 @@ class _Piece:
     text: str
     ids: "array[int]"
     is_last: bool
+    starts: Sequence[int] | None = None  # bytes of the piece that its tokens begin at, where it matters
+    end_byte: int = 0  # of it in the document, where that matters
 
 
 def files(contents: Sequence[SampleSource]) -> list[Document]:
@@ -67,13 +70,14 @@ def samples(
 ) -> list[Sample]:
     """The documents in order, each in one or more samples of at most `recipe.max_length` tokens.
 
-    With `special` a share of the pieces is turned into fill-in-the-middle, as the recipe's rates say.
+    With `special` a share of the pieces is turned into fill-in-the-middle, as the recipe's rates say. A piece
+    without anything that is judged of its content makes no sample.
     """
     most = room(recipe.max_length, encoder) - (FIM_GROWTH if special else 0)
     pieces = list(_pieces(documents, most, encoder))
     made = [_sample(piece, encoder) for piece in pieces]
     if special is None:
-        return made
+        return [sample for sample in made if sample.judged != ()]
     drawn = {at: draw(recipe.seed, round_number, p.document.source.sha256, p.document.kind, p.start_byte)
              for at, p in enumerate(pieces) if len(p.text) >= MIN_FIM_CHARACTERS}  # fmt: skip
     drawn = {at: random_ for at, random_ in drawn.items() if random_.random() < recipe.fim_rate}
@@ -114,10 +118,14 @@ def _granules(content: SampleSource, kinds: Sequence[str]) -> Iterator[Document]
 
 def _pieces(documents: Sequence[Document], most: int, encoder: Encoder) -> Iterator[_Piece]:
     encoded = encoder.plain([each.text for each in documents])
-    too_long = [each.text for each, ids in zip(documents, encoded, strict=True) if len(ids) > most]
-    found = iter(encoder.located(too_long) if too_long else ())
-    for document, ids in zip(documents, encoded, strict=True):
-        if len(ids) <= most:
+    is_located = [
+        len(ids) > most or each.source.judged is not None
+        for each, ids in zip(documents, encoded, strict=True)
+    ]
+    to_locate = [each.text for each, wanted in zip(documents, is_located, strict=True) if wanted]
+    found = iter(encoder.located(to_locate) if to_locate else ())
+    for document, ids, is_wanted in zip(documents, encoded, is_located, strict=True):
+        if not is_wanted:
             yield _Piece(document, 0, document.text, ids, is_last=True)
             continue
         located, starts = next(found)
@@ -128,7 +136,8 @@ def _pieces(documents: Sequence[Document], most: int, encoder: Encoder) -> Itera
             text = data[start:end].decode(
                 errors="replace"
             )  # replaced: one character of more tokens than a row
-            yield _Piece(document, start, text, located[first:last], is_last=last == len(starts))
+            is_last, here = last == len(starts), [each - start for each in starts[first:last]]
+            yield _Piece(document, start, text, located[first:last], is_last, here, end)
 
 
 def room(max_length: int, encoder: Encoder) -> int:
@@ -154,7 +163,14 @@ def _sample(piece: _Piece, encoder: Encoder) -> Sample:
     if not before and len(piece.ids) > 1:  # nothing predicts the first token: its bytes do not count
         code_start = 1
         size = max(1, size - len(encoder.decode_each(piece.ids[:1])[0].encode()))
-    return Sample(piece.document.source.content_id, ids, 0, code_start, code_end, size, piece.document.kind)
+    sample = Sample(piece.document.source.content_id, ids, 0, code_start, code_end, size, piece.document.kind)
+    spans = piece.document.source.judged
+    if spans is None or piece.starts is None:
+        return sample
+    here, length = moved(spans, piece.start_byte), piece.end_byte - piece.start_byte
+    ranges, size = judged_tokens(piece.starts, length, here, first=code_start - len(before))
+    tokens = tuple((len(before) + first, len(before) + last) for first, last in ranges)
+    return replace(sample, judged=tokens, code_bytes=size)
 
 
 def _units_in(piece: _Piece) -> list[Unit]:

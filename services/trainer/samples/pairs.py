@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from services.core.errors import ConfigurationError
 from services.trainer.samples.boundaries import Boundaries, lines_of
 from services.trainer.samples.encoder import Encoder
+from services.trainer.samples.judging import judged_tokens, moved
 from services.trainer.samples.pieces import Piece, split
 from services.trainer.samples.sample import Sample
 from services.trainer.samples.source import SampleSource
@@ -74,13 +75,15 @@ class _Pair:
     opening: str
     code: str
     closing: str
+    code_byte: int  # in the content, that the code begins at
 
 
 def completion_pairs(contents: Sequence[SampleSource], encoder: Encoder, max_length: int) -> list[Sample]:
     """The completion pairs of the contents, in order, each at most `max_length` tokens.
 
     Which instruction and how much context is decided by a hash of the text: the same content gives the
-    same pairs in every round. Raises ConfigurationError when `max_length` leaves no room for code.
+    same pairs in every round. Pairs without anything that is judged of their content are left out. Raises
+    ConfigurationError when `max_length` leaves no room for code.
     """
     around = frame(encoder)
     jobs = []
@@ -105,7 +108,8 @@ def completion_pairs(contents: Sequence[SampleSource], encoder: Encoder, max_len
         waiting, too_long = [], []
         for pair, sample in zip(pairs, _encoded(pairs, around, encoder), strict=True):
             if len(sample.ids) <= max_length:
-                made.append((pair.job.place, pair.job.piece.start_byte, sample))
+                if sample.judged != ():
+                    made.append((pair.job.place, pair.job.piece.start_byte, sample))
             else:
                 too_long.append(pair.job)
     return [sample for _, _, sample in sorted(made, key=lambda each: each[:2])]
@@ -146,7 +150,8 @@ def _pair(job: _Job) -> _Pair | None:
     opening, closing = f"{ticks}{FENCES.get(content.language, content.language)}\n", f"\n{ticks}"
     instruction = _instructions(content.language)[digest[0] % len(INSTRUCTIONS)]
     context = piece.text[:cut].removesuffix("\n")
-    return _Pair(job, f"{instruction}\n\n{opening}{context}{closing}", opening, code, closing)
+    code_byte = piece.start_byte + len(piece.text[:cut].encode())
+    return _Pair(job, f"{instruction}\n\n{opening}{context}{closing}", opening, code, closing, code_byte)
 
 
 def _encoded(pairs: Sequence[_Pair], around: Frame, encoder: Encoder) -> list[Sample]:
@@ -161,8 +166,19 @@ def _encoded(pairs: Sequence[_Pair], around: Frame, encoder: Encoder) -> list[Sa
         start = len(prompt) + len(lead) + len(known[pair.opening])
         ids = prompt + lead + known[pair.opening] + code + known[pair.closing] + after
         size = len(pair.code.encode())
-        samples.append(Sample(pair.job.content.content_id, ids, len(prompt), start, start + len(code), size))
+        sample = Sample(pair.job.content.content_id, ids, len(prompt), start, start + len(code), size)
+        samples.append(_judged(sample, pair, encoder))
     return samples
+
+
+def _judged(sample: Sample, pair: _Pair, encoder: Encoder) -> Sample:
+    """The sample, with what is judged of its code."""
+    if (spans := pair.job.content.judged) is None:
+        return sample
+    (located,) = encoder.located([pair.code])
+    ranges, size = judged_tokens(located.starts, sample.code_bytes, moved(spans, pair.code_byte))
+    tokens = tuple((sample.code_start + first, sample.code_start + last) for first, last in ranges)
+    return replace(sample, judged=tokens, code_bytes=size)
 
 
 def _instructions(language: str) -> list[str]:

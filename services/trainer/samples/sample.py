@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from services.trainer.samples.source import Spans
+
 IGNORED = -100  # label of a token without loss, as in torch's cross entropy
 
 
@@ -33,8 +35,16 @@ class Sample:
     prompt_tokens: int  # loss starts after these
     code_start: int  # the code that bits per byte counts: without fence, separators and end of turn
     code_end: int
-    code_bytes: int
+    code_bytes: int  # of what is judged of it
     kind: str = "completion"  # completion, file, repository, or a kind of unit; then fim-psm, renamed, …
+
+    judged: Spans | None = None  # the tokens of the code that count in evaluation; None: all of them
+
+    @property
+    def counted(self) -> Spans:
+        """Ranges of tokens that evaluation counts; a document's first has nothing before it to go by."""
+        spans = ((self.code_start, self.code_end),) if self.judged is None else self.judged
+        return tuple((max(1, start), max(1, end)) for start, end in spans)
 
     @property
     def labels(self) -> list[int]:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+Spans = tuple[tuple[int, int], ...]  # start and end of each, in order, none touching another
+
 
 class Unit(NamedTuple):
     """A named span of a text, as the table `units` stores it: bytes of UTF-8, lines from 1, both included."""
@@ -28,3 +30,4 @@ class SampleSource:
     units: tuple[Unit, ...] = ()  # in the order of the text
     repository: str = ""  # name of the source that one of its files is in
     path: str = ""  # of that file, below the source
+    judged: Spans | None = None  # bytes of the text that count when it is evaluated; None: all of it
