@@ -1,18 +1,17 @@
 """What the model would write next, beside what the code goes on with: a few samples for people to look at."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
+from services.trainer.generation import Request, complete
 from services.trainer.packing import Row
 from services.trainer.samples.sample import Sample
 
 PROMPT_TOKENS = 160  # of a prompt, its end
 PREDICTED_TOKENS = 32
-SECONDS = 5.0  # for all of an evaluation's predictions: on a CPU each takes about one
+SECONDS = 5.0  # for all of an evaluation's predictions, which then are shorter
+REQUEST = Request(PREDICTED_TOKENS, seconds=SECONDS)
 
 
 @dataclass(frozen=True)
@@ -25,45 +24,28 @@ class Prediction:
     truth: str
 
 
-@torch.no_grad()
 def predict(model: Any, tokenizer: Any, rows: Sequence[Row], most: int) -> list[Prediction]:
-    """Greedy continuations of the first samples' prompts, as many as there is time for.
+    """Greedy continuations of the first samples' prompts.
 
     The model keeps its mode and no generator of random numbers is used.
     """
     samples = [sample for row in rows for sample in row.samples][:most]
-    was_training = model.training
-    model.eval()
-    began, found = time.monotonic(), []
-    try:
-        for sample in samples:
-            if time.monotonic() - began > SECONDS:
-                break
-            found.append(_one(model, tokenizer, sample))
-    finally:
-        model.train(was_training)
-    return found
+    cuts = [_cut(sample) for sample in samples]
+    prompts = [
+        list(sample.ids[max(0, cut - PROMPT_TOKENS) : cut]) for sample, cut in zip(samples, cuts, strict=True)
+    ]
+    written = complete(model, tokenizer, prompts, REQUEST)
+    return [
+        Prediction(
+            content_id=sample.content_id,
+            prompt=tokenizer.decode(prompt),
+            prediction=completion.text,
+            truth=tokenizer.decode(list(sample.ids[cut : cut + PREDICTED_TOKENS])),
+        )
+        for sample, cut, prompt, (completion,) in zip(samples, cuts, prompts, written, strict=True)
+    ]
 
 
-def _one(model: Any, tokenizer: Any, sample: Sample) -> Prediction:
-    ids = list(sample.ids)
-    cut = sample.code_start if sample.prompt_tokens else len(ids) // 2  # without a prompt: the second half
-    prompt = ids[max(0, cut - PROMPT_TOKENS) : max(1, cut)]
-    asked = torch.tensor([prompt], device=next(model.parameters()).device)
-    written = model.generate(
-        input_ids=asked,
-        attention_mask=torch.ones_like(asked),
-        max_new_tokens=PREDICTED_TOKENS,
-        do_sample=False,
-        temperature=None,
-        top_p=None,
-        top_k=None,
-        use_cache=True,
-        pad_token_id=tokenizer.pad_token_id,
-    )[0, len(prompt) :]
-    return Prediction(
-        content_id=sample.content_id,
-        prompt=tokenizer.decode(prompt),
-        prediction=tokenizer.decode(written.tolist()),
-        truth=tokenizer.decode(ids[cut : cut + PREDICTED_TOKENS]),
-    )
+def _cut(sample: Sample) -> int:
+    """Where the code to be predicted begins; without a prompt at the second half."""
+    return max(1, sample.code_start if sample.prompt_tokens else len(sample.ids) // 2)

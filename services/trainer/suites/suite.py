@@ -31,4 +31,6 @@ class Report:
     scores: tuple[Score, ...]
     seconds: float
     from_cache: int = 0  # of the scores
-    figures: Mapping[str, float] = field(default_factory=dict)  # pass@1, pass@10, exact_match, bits_per_byte, …
+    figures: Mapping[str, float] = field(
+        default_factory=dict
+    )  # pass@1, pass@10, exact_match, bits_per_byte, …

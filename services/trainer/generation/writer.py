@@ -1,0 +1,113 @@
+"""A causal LM that writes: what is put into its batch, a turn of writing, what has become of a row."""
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+import torch
+from transformers import GenerationConfig, LogitsProcessorList
+
+from services.trainer.generation import memory
+from services.trainer.generation.batch import Batch, joined, prefill
+from services.trainer.generation.request import Completion, Request
+from services.trainer.generation.sampling import Draws
+from services.trainer.samples.chance import draw
+from services.trainer.samples.encoder import END_OF_DOCUMENT
+
+TURN_TOKENS, TURN_TOKENS_ON_CPU = 16, 8  # a row that ends within a turn waits for the turn's end
+TAIL_TOKENS = 4  # of a prompt, decoded with what follows: some tokenizers drop a text's first space
+
+
+@dataclass
+class Row:
+    """One completion on its way."""
+
+    place: tuple[int, int]  # number of the prompt, number of the sample
+    prompt: Sequence[int]
+    written: list[int] = field(default_factory=list)
+
+
+class Writer:
+    """A model, and what a request asks of it."""
+
+    def __init__(self, model: Any, tokenizer: Any, request: Request, memory_bytes: int | None) -> None:
+        """model: the bare causal LM; memory_bytes None: what is free, see `memory.free_bytes`."""
+        self.model, self.tokenizer, self.request = model, tokenizer, request
+        self._turn = TURN_TOKENS_ON_CPU if model.device.type == "cpu" else TURN_TOKENS
+        self._memory = memory.free_bytes(model) if memory_bytes is None else memory_bytes
+        self._ends = ends(model, tokenizer)
+        self._pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+
+    def capacity(self, rows: Sequence[Row]) -> int:
+        """How many rows fit that all become as long as the longest of these may."""
+        tokens = max(len(row.prompt) for row in rows) + self.request.max_new_tokens + self._turn
+        item_bytes = self.model.get_input_embeddings().weight.element_size()
+        return memory.rows(self.model.config, item_bytes, tokens, self._memory)
+
+    def admit(self, batch: Batch | None, rows: Sequence[Row]) -> Batch:
+        """The batch with these rows behind its own. A prompt is read once for all its rows."""
+        groups = [list(group) for _, group in groupby(rows, key=lambda row: row.place[0])]
+        read = prefill(self.model, [group[0].prompt for group in groups], [len(group) for group in groups])
+        return joined(read if batch is None else [batch, *read])
+
+    def write(self, batch: Batch, rows: Sequence[Row]) -> None:
+        """A turn: some tokens more in every row, and in the batch."""
+        request = self.request
+        tokens = min(self._turn, request.max_new_tokens - min(len(row.written) for row in rows))
+        processors = LogitsProcessorList()
+        if request.temperature > 0:
+            uniform = [self._uniform(row, tokens) for row in rows]
+            processors.append(Draws(uniform, request.temperature, request.top_p))
+        written = self.model.generate(
+            input_ids=batch.ids,
+            attention_mask=batch.mask,
+            past_key_values=batch.cache,
+            generation_config=GenerationConfig(
+                max_new_tokens=tokens,
+                do_sample=False,
+                eos_token_id=sorted(self._ends),
+                pad_token_id=self._pad,
+            ),
+            logits_processor=processors,
+        )
+        new = written[:, batch.width :]  # (R, at most `tokens`)
+        batch.ids, batch.mask = written, torch.cat([batch.mask, torch.ones_like(new)], dim=1)
+        for row, ids in zip(rows, new.tolist(), strict=True):
+            row.written += ids
+
+    def completion(self, row: Row, *, at_once: bool) -> Completion | None:
+        """What the row has become; None while it goes on. at_once: as far as it is."""
+        ids = row.written[: self.request.max_new_tokens]
+        end = next((at for at, token in enumerate(ids) if token in self._ends), None)
+        is_full = len(ids) == self.request.max_new_tokens
+        ids = ids[:end]
+        text = self._text(row.prompt, ids)
+        cut = self.request.ending(text)
+        finished = cut is not None or end is not None
+        return Completion(text[:cut], tuple(ids), finished) if finished or is_full or at_once else None
+
+    def _uniform(self, row: Row, tokens: int) -> list[float]:
+        """The row's own numbers for its next tokens, the same in whatever turns it is written."""
+        numbers = draw(self.request.seed, array("q", row.prompt).tobytes(), row.place[1])
+        return [numbers.random() for _ in range(len(row.written) + tokens)][len(row.written) :]
+
+    def _text(self, prompt: Sequence[int], ids: Sequence[int]) -> str:
+        tail = list(prompt[-TAIL_TOKENS:])
+        before, whole = self._decoded(tail), self._decoded([*tail, *ids])
+        return whole[len(before) :] if whole.startswith(before) else self._decoded(ids)
+
+    def _decoded(self, ids: Sequence[int]) -> str:
+        return str(self.tokenizer.decode(ids, clean_up_tokenization_spaces=False))
+
+
+def ends(model: Any, tokenizer: Any) -> frozenset[int]:
+    """The tokens that end a text: a turn's, a document's, and those that the model names."""
+    config = getattr(model, "generation_config", None)
+    named = getattr(config, "eos_token_id", None)
+    found = {tokenizer.eos_token_id, *(named if isinstance(named, list) else [named])}
+    for number, token in tokenizer.added_tokens_decoder.items():
+        if str(token) in END_OF_DOCUMENT:
+            found.add(number)
+    return frozenset(found - {None})
