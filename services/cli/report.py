@@ -31,6 +31,7 @@ class Outcome:
     improvement: float | None = None
     low: float | None = None
     high: float | None = None
+    level: float | None = None  # of each end of the interval
     held_out_files: int | None = None
     held_out_bytes: int | None = None
     adapter: str | None = None  # the track's current adapter, a directory
@@ -73,7 +74,7 @@ def outcome(closed: Json, adapters: Path) -> Outcome:
     verdict = closed["verdict"] or {}
     bits = verdict.get("bits_per_byte") or {}
     current = adapters / closed["track"] / "current"
-    figures = ("improvement", "low", "high", "held_out_files", "held_out_bytes")
+    figures = ("improvement", "low", "high", "level", "held_out_files", "held_out_bytes")
     return Outcome(
         track=closed["track"],
         number=closed["number"],
@@ -124,7 +125,8 @@ def how_to_use(result: Outcome) -> str | None:
 def _improvement(result: Outcome) -> str:
     text = f"{_percent(result.improvement)} fewer bits than the {result.against}"
     if result.low is not None and result.high is not None:
-        text += f" (95 % interval: {_percent(result.low)} to {_percent(result.high)})"
+        sure = 95 if result.level is None else 100 * (1 - 2 * result.level)
+        text += f" ({sure:.4g} % interval: {_percent(result.low)} to {_percent(result.high)})"
     if result.held_out_files is not None:
         text += f", {result.held_out_files:,} files"
     if result.held_out_bytes is not None:

@@ -18,6 +18,7 @@ from services.core.models import HEARTBEAT_INTERVAL, Service, ServiceState
 from services.core.process import StopSignal, die_with_parent
 from services.core.settings import Settings, from_environment
 from services.trainer import heartbeat, machines, publish
+from services.trainer.canary_process import Canary
 from services.trainer.child import Child
 from services.trainer.judge import backoff
 from services.trainer.ledger import Lease, Ledger
@@ -27,6 +28,7 @@ from services.trainer.recipes.recipe import Recipe
 
 log = logging.getLogger(__name__)
 TICK = 0.5  # seconds between two looks at the child
+CLOSED_FOR = 60.0  # seconds after which a child whose round is closed is not just tidying up
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class Daemon:
         self._instance = f"{socket.gethostname()}:{os.getpid()}"
         self._lease: Lease | None = None
         self._child: Child | None = None
+        self._canary = Canary(settings, self._ledger, recipe_.name)
         self._failures = 0  # children in a row that did not close their round
         self._next_poll = 0.0  # monotonic seconds
         self._next_beat = 0.0
@@ -71,12 +74,19 @@ class Daemon:
         """Look at the child or for work, and tell the database."""
         if self._child is not None:
             self._judge(self._child, now)
+        if (found := self._canary.look(self._lease)) is not None:
+            self._say(ServiceState.IDLE, found)
         if now >= self._next_beat:
             self._keep_lease(now)
+            self._follow()
             self._beat()
             self._next_beat = now + HEARTBEAT_INTERVAL
-        if self._lease is not None and self._child is None and now >= self._next_poll:
-            self._poll(now)
+        waits = self._child is None and not self._canary.runs
+        if self._lease is not None and waits and now >= self._next_poll:
+            if self._canary.start():
+                self._say(ServiceState.EVALUATING, "trying what was published")
+            else:
+                self._poll(now)
             self._beat()
 
     # the lease
@@ -89,6 +99,7 @@ class Daemon:
                 log.error("%s: stopping this round", exc)
                 if self._child is not None:
                     self._child.kill()
+                self._canary.stop()
                 self._child = self._lease = None
         if self._lease is None:
             self._lease = self._ledger.take(self._recipe, self._instance)
@@ -110,6 +121,23 @@ class Daemon:
             )
         except PublishError as exc:
             log.error("%s", exc)
+
+    def _follow(self) -> None:
+        """What was moved by hand: `current` goes along, and a round that was closed by it ends."""
+        if self._lease is None:
+            return
+        try:
+            self._ledger.champions(self._settings.adapters_dir / self._recipe.name).follow()
+        except PublishError as exc:
+            log.error("%s", exc)
+        beat = None if self._child is None else self._child.watched.beat
+        if beat is None or beat.round_id is None or self._ledger.closed_for(beat.round_id) < CLOSED_FOR:
+            return
+        assert self._child is not None
+        log.info("round %s was closed while it ran: stopping it", beat.round)
+        self._child.stop()
+        self._child = None
+        self._say(ServiceState.IDLE, f"round {beat.round} was closed while it ran")
 
     # looking for work
 
@@ -243,6 +271,7 @@ class Daemon:
 
     def _leave(self) -> None:
         log.info("stopping")
+        self._canary.stop()
         try:
             if self._child is not None:
                 self._child.stop()

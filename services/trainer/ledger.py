@@ -1,21 +1,25 @@
 """The trainer's side of the ledger: lease, rounds, snapshots, commits. Every write is fenced."""
 
-import math
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from services.core.db import Database, Transaction, as_json
 from services.core.errors import LeaseLostError
 from services.core.models import ContentRole, Json, RoundState, Subject
 from services.core.process import failpoint
+from services.trainer import promotions, snapshots
+from services.trainer.held_out import HeldOut
+from services.trainer.promotions import By, Champions, Kind, Move
 from services.trainer.recipes.recipe import Recipe
-from services.trainer.samples.source import SampleSource, Unit
-from services.trainer.selection import MOST_SET_ASIDE, Candidate, Choice, choose
+from services.trainer.samples.source import SampleSource
+from services.trainer.selection import Choice
+from services.trainer.snapshots import Selection
+from services.trainer.suites import records
+from services.trainer.suites.suite import Report
 
 LEASE_VARIABLE = "RATCHET_LEASE"  # the fencing token, handed to the child in its environment
-SET_ASIDE = (ContentRole.VALIDATION, ContentRole.HELD_OUT)
 LEASE = 20.0  # seconds; renewed with every heartbeat, so four may be missed
 
 
@@ -32,6 +36,7 @@ class Adapter:
     adapter_id: int
     directory: str  # below the track's folder
     manifest: Json
+    canary: Json | None = None  # what it found after promotion; None: it was not asked yet
 
 
 @dataclass(frozen=True)
@@ -42,10 +47,19 @@ class Round:
     parent: Adapter | None  # the champion it continues from
     snapshot_hash: str
     recipe: Recipe  # as it was when the round was opened
+    held_out: HeldOut | None = None  # what it is judged by; None: it was opened by an older version
 
     @property
     def name(self) -> str:
         return f"round-{self.number:04}"
+
+
+@dataclass(frozen=True)
+class Closing:
+    """How a round was closed in the end."""
+
+    state: RoundState
+    reason: str
 
 
 class Ledger:
@@ -87,6 +101,16 @@ class Ledger:
         with self._database.transaction() as tx:
             return int(tx.value("count_new_contents", track=self._track, threshold=threshold, most=most))
 
+    def history(self) -> tuple[bool, ...]:
+        """Of each measured verdict of the track, in order, whether its candidate is in the champion."""
+        with self._database.transaction() as tx:
+            return tuple(row.promoted for row in tx.all("gate_history", track=self._track))
+
+    def closed_for(self, round_id: int) -> float:
+        """Seconds since the round was closed; 0 while it is open."""
+        with self._database.transaction() as tx:
+            return float(tx.value("closed_for", round_id=round_id) or 0.0)
+
     def open_round(self) -> Any:
         """The unfinished round's row, or None."""
         with self._database.transaction() as tx:
@@ -96,20 +120,17 @@ class Ledger:
         with self._database.transaction() as tx:
             return self._champion(tx)
 
+    def champions(self, track_dir: Path) -> Champions:
+        """The moves of the track's champion, and of `current` in its folder."""
+        return Champions(self._database, self._track, track_dir)
+
     def directories(self) -> set[str]:
         with self._database.transaction() as tx:
             return {row.directory for row in tx.all("adapter_directories", track=self._track)}
 
     def snapshot(self, round_id: int) -> dict[ContentRole, list[SampleSource]]:
         """The round's contents with their text, units and places, in order, by role."""
-
-        def work(tx: Transaction) -> dict[ContentRole, list[SampleSource]]:
-            contents: dict[ContentRole, list[SampleSource]] = {role: [] for role in ContentRole}
-            for row in tx.all("snapshot", round_id=round_id):
-                contents[ContentRole(row.role)].append(sample_source(row))
-            return contents
-
-        return self._database.run(work)
+        return self._database.run(lambda tx: snapshots.read(tx, round_id))
 
     # writing
 
@@ -125,8 +146,10 @@ class Ledger:
                 attempt = tx.value("start_attempt", round_id=row.id)
                 parent = self._adapter(tx, row.parent_adapter_id)
                 begun_with = Recipe.model_validate(row.recipe)
-                return Round(row.id, row.number, attempt, parent, row.snapshot_hash, begun_with)
-            choice = self._choose(tx, recipe, threshold, max_dataset_size)
+                held_out = None if row.held_out is None else HeldOut(**row.held_out)
+                return Round(row.id, row.number, attempt, parent, row.snapshot_hash, begun_with, held_out)
+            tx.execute("settle_trained", track=self._track)  # a move by hand may have been cut short
+            choice = Selection(tx, self._track, recipe, threshold, max_dataset_size).choice()
             if not choice.of(ContentRole.TRAIN):
                 return None
             return self._insert_round(tx, recipe, choice)
@@ -142,6 +165,15 @@ class Ledger:
                 "record_progress", round_id=round_id, kind=kind, step=step, metrics=as_json(dict(metrics))
             )
 
+    def record_suites(self, round_id: int, subject: Subject, reports: Iterable[Report]) -> None:
+        """What a model of the round scored, in place of what an earlier attempt recorded."""
+
+        def work(tx: Transaction) -> None:
+            for report in reports:
+                records.record(tx, round_id, subject, report)
+
+        self._database.run(work)
+
     def close(
         self,
         lease: Lease,
@@ -152,24 +184,31 @@ class Ledger:
         verdict: Json,
         losses: Mapping[Subject, Sequence[Any]],
         manifest: Json | None = None,
-    ) -> None:
+    ) -> Closing:
         """Commit the round: its evaluations, its verdict and, when promoted, adapter and promotion.
 
         All of it or nothing, and only under the newest lease (LeaseLostError otherwise). Safe to call
-        again after a connection broke while committing.
+        again after a connection broke while committing. The answer says what was recorded: a pinned
+        champion stays, and a round that a move by hand has closed stays closed.
         """
 
-        def work(tx: Transaction) -> None:
+        def work(tx: Transaction) -> Closing:
             self._hold(tx, lease)
+            pin = None if manifest is None else promotions.line(tx, self._track).pin
+            recorded, outcome = verdict, state
+            if pin is not None:
+                outcome = RoundState.REFUSED
+                recorded = {**verdict, "promoted": False, "reason": _pinned(round_, verdict["reason"], pin)}
             closed = tx.value(
                 "close_round",
                 round_id=round_.round_id,
-                state=state,
+                state=outcome,
                 training=None if training is None else as_json(training),
-                verdict=as_json(verdict),
+                verdict=as_json(recorded),
             )
-            if closed is None:
-                return  # the commit that seemed lost had gone through
+            if closed is None:  # the commit that seemed lost had gone through, or the champion was moved
+                row = tx.one("round_outcome", round_id=round_.round_id)
+                return Closing(RoundState(row.state), row.reason)
             for subject, items in losses.items():
                 for item in items:
                     tx.execute(
@@ -180,11 +219,15 @@ class Ledger:
                         nats=item.nats,
                         tokens=item.tokens,
                         bytes=item.bytes,
+                        correct=item.correct,
                     )
             if manifest is not None:
-                self._promote(tx, lease, round_, manifest, verdict["reason"])
+                adapter_id = self._register(tx, round_, manifest)
+                if pin is None:
+                    self._promote(tx, lease, adapter_id, verdict["reason"])
+            return Closing(outcome, recorded["reason"])
 
-        self._database.run(work)
+        return self._database.run(work)
 
     def fail(self, lease: Lease, reason: str) -> None:
         """Set the open round aside: its contents are not trained on again, the next round may run."""
@@ -200,6 +243,10 @@ class Ledger:
 
         self._database.run(work)
 
+    def record_canary(self, adapter_id: int, found: Json) -> None:
+        with self._database.transaction() as tx:
+            tx.execute("record_canary", adapter_id=adapter_id, canary=as_json(found))
+
     def uncount(self, round_id: int) -> None:
         """An interruption in good order is no crash."""
         with self._database.transaction() as tx:
@@ -213,66 +260,6 @@ class Ledger:
                 f"another trainer has taken the track {self._track}: token {lease.token} commits nothing"
             )
 
-    def _choose(self, tx: Transaction, recipe: Recipe, threshold: int, max_dataset_size: int) -> Choice:
-        """From the best candidates; from more when those that are held out leave too few to train on."""
-        wanted = min(max_dataset_size, recipe.max_contents or max_dataset_size)
-        set_aside = math.ceil((recipe.held_out_min + recipe.validation_min) / MOST_SET_ASIDE)
-        most = max(2 * wanted, wanted + set_aside)  # so many that the minima can be held out of them
-        replayable = self._replayable(tx, recipe, wanted)
-        wanted -= min(len(replayable), int(wanted * recipe.replay_share))
-        while True:
-            read = self._candidates(tx, recipe, threshold, most)
-            candidates = [candidate for each in read for candidate in each]
-            past_roles = self._past_roles(tx, [*candidates, *replayable])
-            choice = choose(candidates, past_roles, recipe, max_dataset_size, replayable)
-            barred = {cluster for cluster, roles in past_roles.items() if len(roles) > 1}
-            barred |= {c.cluster_id for role, c in choice.contents if role in SET_ASIDE}
-            if all(
-                len(each) < most or sum(c.cluster_id not in barred for c in each) >= wanted for each in read
-            ):
-                return choice
-            most *= 2
-
-    def _candidates(
-        self, tx: Transaction, recipe: Recipe, threshold: int, most: int
-    ) -> list[list[Candidate]]:
-        """The best `most`; where the recipe weighs languages, of each of them and of the others together."""
-        asked: dict[str, Any] = {"track": self._track, "threshold": threshold, "most": most}
-        if recipe.language_weights is None:
-            rows = tx.all("candidates", **asked)
-            return [[Candidate(row.content_id, bytes(row.sha256), row.cluster_id, row.score) for row in rows]]
-        tx.execute("without_hurry")  # a language that is rare is looked for far down
-        named = sorted(set(recipe.language_weights) - {"*"})
-        groups = [
-            tx.all("candidates_in_languages", languages=[name], among=True, **asked)
-            for name in named
-            if recipe.language_weights[name]
-        ]
-        if recipe.language_weights.get("*"):
-            groups.append(tx.all("candidates_in_languages", languages=named, among=False, **asked))
-        return [
-            [Candidate(r.content_id, bytes(r.sha256), r.cluster_id, r.score, r.language) for r in rows]
-            for rows in groups
-        ]
-
-    def _replayable(self, tx: Transaction, recipe: Recipe, wanted: int) -> list[Candidate]:
-        """What may be replayed, as drawn: more than enough, since some may be held out by now."""
-        if not recipe.replay_share:
-            return []
-        tx.execute("without_hurry")  # all that was ever learned is drawn from
-        most = 2 * math.ceil(wanted * recipe.replay_share)
-        return [
-            Candidate(row.content_id, bytes(row.sha256), row.cluster_id, row.score)
-            for row in tx.all("replayable", track=self._track, most=most)
-        ]
-
-    def _past_roles(self, tx: Transaction, candidates: Sequence[Candidate]) -> dict[int, set[ContentRole]]:
-        clusters = list({candidate.cluster_id for candidate in candidates})
-        roles: dict[int, set[ContentRole]] = {}
-        for row in tx.all("cluster_roles", track=self._track, clusters=clusters):
-            roles.setdefault(row.cluster_id, set()).add(ContentRole(row.role))
-        return roles
-
     def _insert_round(self, tx: Transaction, recipe: Recipe, choice: Choice) -> Round:
         parent = self._champion(tx)
         row = tx.one(
@@ -281,34 +268,31 @@ class Ledger:
             recipe=as_json(recipe.model_dump(mode="json")),
             parent=None if parent is None else parent.adapter_id,
             snapshot_hash=choice.hash,
+            held_out=as_json(choice.held_out.as_json()),
         )
-        positions: dict[ContentRole, int] = dict.fromkeys(ContentRole, -1)
-        ids = [candidate.content_id for _, candidate in choice.contents]
-        places = {place.content_id: place for place in tx.all("places", content_ids=ids)}
-        rows = []
-        for role, candidate in choice.contents:
-            positions[role] += 1
-            _, *place = places.get(candidate.content_id) or (None, None, None)
-            rows.append((row.id, candidate.content_id, str(role), positions[role], *place))
-        tx.copy("round_contents", ("round_id", "content_id", "role", "position", "source", "path"), rows)
-        for cluster_id, role in sorted(choice.newly_set_aside.items()):
-            tx.execute("set_aside", track=self._track, cluster_id=cluster_id, role=role, round_id=row.id)
-        return Round(row.id, row.number, 1, parent, choice.hash, recipe)
+        snapshots.store(tx, self._track, row.id, choice)
+        return Round(row.id, row.number, 1, parent, choice.hash, recipe, choice.held_out)
 
-    def _promote(self, tx: Transaction, lease: Lease, round_: Round, manifest: Json, reason: str) -> None:
-        tx.execute("mark_trained", track=self._track, round_id=round_.round_id)
-        adapter_id = tx.value(
-            "insert_adapter",
-            track=self._track,
-            round_id=round_.round_id,
-            directory=round_.name,
-            manifest=as_json(manifest),
+    def _register(self, tx: Transaction, round_: Round, manifest: Json) -> int:
+        """Enter what was published; its id."""
+        return int(
+            tx.value(
+                "insert_adapter",
+                track=self._track,
+                round_id=round_.round_id,
+                directory=round_.name,
+                manifest=as_json(manifest),
+            )
         )
-        tx.execute("promote", track=self._track, adapter_id=adapter_id, token=lease.token, reason=reason)
+
+    def _promote(self, tx: Transaction, lease: Lease, adapter_id: int, reason: str) -> None:
+        by = By("gate", reason, lease.token)
+        promotions.record(tx, self._track, Kind.PROMOTED, adapter_id, by)
+        tx.execute("settle_trained", track=self._track)
 
     def _champion(self, tx: Transaction) -> Adapter | None:
         row = tx.one("champion", track=self._track)
-        return None if row is None else Adapter(row.id, row.directory, row.manifest)
+        return None if row is None else Adapter(row.id, row.directory, row.manifest, row.canary)
 
     def _adapter(self, tx: Transaction, adapter_id: int | None) -> Adapter | None:
         if adapter_id is None:
@@ -317,9 +301,9 @@ class Ledger:
         return Adapter(row.id, row.directory, row.manifest)
 
 
-def sample_source(row: Any) -> SampleSource:
-    """From a row with a content's text, units and place."""
-    units = tuple(Unit(sys.intern(kind), *rest) for kind, *rest in row.units or ())
-    return SampleSource(
-        row.content_id, bytes(row.sha256), row.language, row.text, row.score, units, row.source, row.path
+def _pinned(round_: Round, reason: str, pin: Move) -> str:
+    """Why a candidate that passed the gate is not the champion."""
+    return (
+        f"{reason}; but the champion is pinned by {pin.actor} ({pin.reason}):"
+        f" `ratchet promote {round_.name}` makes this one the champion"
     )

@@ -85,6 +85,29 @@ def point_current(track_dir: Path, name: str) -> None:
         raise PublishError(exc.errno, f"{link} cannot be moved to {name}: {exc.strerror or exc}") from exc
 
 
+def follow(track_dir: Path, champion: str | None) -> bool:
+    """Have `current` point to the champion, or not be there without one; whether anything was moved."""
+    link = track_dir / CURRENT
+    if champion is not None:
+        if link.is_symlink() and link.readlink() == Path(champion):
+            return False
+        point_current(track_dir, champion)
+        return True
+    if not link.is_symlink():
+        return False
+    try:
+        link.unlink(missing_ok=True)
+        _fsync(track_dir)
+    except OSError as exc:
+        raise PublishError(exc.errno, f"{link} cannot be removed: {exc.strerror or exc}") from exc
+    return True
+
+
+def discard(track_dir: Path, name: str) -> None:
+    """Remove an adapter that the ledger does not know."""
+    shutil.rmtree(track_dir / name, ignore_errors=True)
+
+
 def settle(track_dir: Path, champion: str | None, known: set[str]) -> None:
     """After a crash: `current` follows the ledger, temporaries and unrecorded adapters go."""
     if not track_dir.is_dir():
@@ -93,8 +116,7 @@ def settle(track_dir: Path, champion: str | None, known: set[str]) -> None:
         unrecorded = path.name.startswith("round-") and path.name not in known
         if path.name.startswith(TEMPORARY) or unrecorded:
             path.unlink() if path.is_symlink() else shutil.rmtree(path, ignore_errors=True)
-    if champion is not None:
-        point_current(track_dir, champion)
+    follow(track_dir, champion)
 
 
 def verify(folder: Path) -> dict[str, Any]:

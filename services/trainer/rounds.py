@@ -9,14 +9,14 @@ import logging
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from services.core.errors import ConfigurationError
 from services.core.models import Json, RoundState, ServiceState, Subject
 from services.core.process import failpoint
-from services.trainer import architecture, evaluate, gate, model, planning, publish
+from services.trainer import architecture, canary_suite, evaluate, gate, model, planning, publish
+from services.trainer.assessing import Assessment, Assessments, Assessor, check, judge
 from services.trainer.context import Context
 from services.trainer.engine import loop, setup
 from services.trainer.engine.compute import Compute
@@ -31,7 +31,6 @@ from services.trainer.reporting import Reporter
 from services.trainer.rows import Rows, lacking, make_rows, mean_document_tokens
 
 log = logging.getLogger(__name__)
-Losses = Mapping[Subject, Sequence[ContentLoss]]
 
 
 @dataclass(frozen=True)
@@ -62,6 +61,7 @@ def run(context: Context) -> None:
         _check_champion(recipe, publish.verify(champion))
     source = model.locate(recipe.base_model, _revision(context, round_.parent), context.settings.cache_dir)
     tokenizer = model.load_tokenizer(source, context.token)
+    check(recipe, context.settings, shared)
     rows = context.distribution.agree(lambda: _rows(context, round_, tokenizer))
     failpoint("round.after_samples")
     if (reason := lacking(rows)) is not None:
@@ -70,22 +70,19 @@ def run(context: Context) -> None:
 
     trainee = _load(context, round_, source, tokenizer, rows, champion)
     failpoint("round.after_load")
-    losses = _measure_before(context, round_, trainee, rows, champion)
+    assessments = _assess_before(context, round_, trainee, rows, champion)
     training = _train(context, round_, trainee, rows)
     failpoint("round.after_train")
-    model.settle(trainee.trained, context.distribution)
-    trainee.compute.weights_changed()
-    pad_id = tokenizer.pad_token_id
-    losses[Subject.CANDIDATE] = measure(context, trainee.compute, rows.held_out, pad_id, what="candidate")
-    verdict = _verdict(recipe, losses)
+    assessments[Subject.CANDIDATE] = _assess_candidate(context, round_, trainee, rows)
+    verdict = _verdict(context, round_, assessments)
     log.info("%s: %s", "promoted" if verdict.promoted else "refused", verdict.reason)
     failpoint("round.before_close")
 
     with context.interruption.deferred():
         manifest = None
         if verdict.promoted:
-            manifest = _publish(context, round_, trainee, training, verdict)
-        _close(context, round_, verdict, training, losses, manifest)
+            manifest = _publish(context, round_, trainee, training, verdict, assessments)
+        _close(context, round_, verdict, training, assessments, manifest)
 
 
 # select and load
@@ -140,23 +137,50 @@ def _load(
     return Trainee(source, tokenizer, trained, compute, plan)
 
 
-# measure and train
+# assess and train
 
 
-def _measure_before(
+def _assess_before(
     context: Context, round_: Round, trainee: Trainee, rows: Rows, champion: Path | None
-) -> dict[Subject, list[ContentLoss]]:
+) -> dict[Subject, Assessment]:
     """Base and champion, before anything is trained; leaves the champion's weights in the model."""
-    measured = partial(measure, context, trainee.compute, rows.held_out, trainee.tokenizer.pad_token_id)
-    keep = partial(kept, context, context.folder(round_))
-    losses = {}
+    folder = context.folder(round_)
+    found = {}
     with model.as_base(trainee.trained, has_champion=champion is not None):
-        losses[Subject.BASE] = keep(Subject.BASE, lambda: measured(what="base"))
+        found[Subject.BASE] = _assess(context, round_, trainee, rows, Subject.BASE, None, folder)
     if champion is not None:
         model.begin_from(trainee.trained, champion, context.distribution)
         trainee.compute.weights_changed()
-        losses[Subject.CHAMPION] = keep(Subject.CHAMPION, lambda: measured(what="champion"))
-    return losses
+        found[Subject.CHAMPION] = _assess(context, round_, trainee, rows, Subject.CHAMPION, champion, folder)
+    return found
+
+
+def _assess_candidate(context: Context, round_: Round, trainee: Trainee, rows: Rows) -> Assessment:
+    model.settle(trainee.trained, context.distribution)
+    trainee.compute.weights_changed()
+    weights: Mapping[str, Any] | str = f"{round_.snapshot_hash}, attempt {round_.attempt}"
+    if not context.distribution.splits:  # each process has a part of them
+        weights = context.distribution.trainable(trainee.trained)
+    return _assess(context, round_, trainee, rows, Subject.CANDIDATE, weights, None)
+
+
+def _assess(
+    context: Context, round_: Round, trainee: Trainee, rows: Rows, subject: Subject,
+    weights: Path | Mapping[str, Any] | str | None, folder: Path | None,
+) -> Assessment:  # fmt: skip
+    """The model as it stands, with these `weights` beside the base; `folder` keeps what will not change."""
+    compute, tokenizer = trainee.compute, trainee.tokenizer
+
+    def measured() -> list[ContentLoss]:
+        return measure(context, compute, rows.held_out, tokenizer.pad_token_id, what=subject)
+
+    losses = measured() if folder is None else kept(context, folder, subject, measured)
+    contents = rows.held_out_contents
+    assessor = Assessor(context, trainee.source, tokenizer, trainee.trained, compute, contents)
+    reports = assessor.reports(subject, weights)
+    if context.distribution.is_first:
+        context.first_books.ledger.record_suites(round_.round_id, subject, reports.values())
+    return Assessment(losses, reports)
 
 
 def _train(context: Context, round_: Round, trainee: Trainee, rows: Rows) -> Json:
@@ -193,31 +217,19 @@ def _train(context: Context, round_: Round, trainee: Trainee, rows: Rows) -> Jso
 # gate and publish
 
 
-def _verdict(recipe_: Recipe, losses: Losses) -> gate.Verdict:
-    against = Subject.CHAMPION if Subject.CHAMPION in losses else Subject.BASE
-    items = [
-        gate.Item(before.nats, after.nats, after.bytes)
-        for before, after in zip(losses[against], losses[Subject.CANDIDATE], strict=True)
-    ]
-    verdict = gate.decide(
-        items,
-        against=against,
-        min_improvement=recipe_.min_improvement,
-        confidence=recipe_.confidence,
-        seed=recipe_.seed,
-    )
-    bits = {
-        str(subject): evaluate.bits_per_byte(losses[subject]) if subject in losses else None
-        for subject in Subject
-    }
-    return replace(verdict, bits_per_byte=bits)
+def _verdict(context: Context, round_: Round, assessments: Assessments) -> gate.Verdict:
+    history = context.distribution.agree(lambda: gate.History(context.first_books.ledger.history()))
+    notes = [] if round_.held_out is None else [f"held out {round_.held_out.words}"]
+    return judge(context.recipe, assessments, history, notes)
 
 
 def _publish(
-    context: Context, round_: Round, trainee: Trainee, training: Json, verdict: gate.Verdict
-) -> Json | None:
+    context: Context, round_: Round, trainee: Trainee, training: Json, verdict: gate.Verdict,
+    assessments: Assessments,
+) -> Json | None:  # fmt: skip
     context.heart.beat(state=ServiceState.PUBLISHING, message="writing the adapter")
     trained, distribution = trainee.trained, context.distribution
+    nats = canary_suite.measure(trainee.compute, trainee.tokenizer, context.recipe, distribution)
     weights: Mapping[str, Any] = {}
     if model.kind(context.recipe) == "model":
         weights = distribution.whole_weights(trained, model.PUBLISHED_DTYPE)  # takes every process
@@ -237,7 +249,12 @@ def _publish(
         "base_revision": getattr(trained.config, "_commit_hash", None) or trainee.source.revision,
         "parent": None if round_.parent is None else round_.parent.directory,
         "snapshot_hash": round_.snapshot_hash,
-        "metrics": {"training": training, "verdict": verdict.as_json()},
+        "metrics": {
+            "training": training,
+            "verdict": verdict.as_json(),
+            "assessments": {str(subject): each.figures() for subject, each in assessments.items()},
+        },
+        "canary": nats,
         "created_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
     return publish.publish(context.track_dir, round_.name, write, manifest, context.heart.beat)
@@ -248,24 +265,25 @@ def _close(
     round_: Round,
     verdict: gate.Verdict,
     training: Json | None,
-    losses: Losses,
+    assessments: Assessments,
     manifest: Json | None = None,
 ) -> None:
     """Commit, then move `current`, then tidy: in this order a crash leaves nothing half published."""
     if not context.distribution.is_first:
         return
     books = context.first_books
-    books.ledger.close(
+    closing = books.ledger.close(
         books.lease,
         round_,
         state=RoundState.PROMOTED if verdict.promoted else RoundState.REFUSED,
         training=training,
         verdict=verdict.as_json(),
-        losses=losses,
+        losses={subject: each.losses for subject, each in assessments.items()},
         manifest=manifest,
     )
     failpoint("publish.after_commit")
-    if verdict.promoted:
-        publish.point_current(context.track_dir, round_.name)
+    books.ledger.champions(context.track_dir).follow()
+    if manifest is not None and round_.name not in books.ledger.directories():
+        publish.discard(context.track_dir, round_.name)
     shutil.rmtree(context.folder(round_), ignore_errors=True)
-    context.heart.beat(urgent=True, message=verdict.reason)
+    context.heart.beat(urgent=True, message=closing.reason)

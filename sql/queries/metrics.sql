@@ -57,9 +57,9 @@ CROSS JOIN LATERAL (
            coalesce(sum((training ->> 'seconds')::numeric), 0)::float8 AS seconds
     FROM rounds WHERE track = t.name AND state <> 'open') totals
 LEFT JOIN LATERAL (
-    SELECT a.directory, r.number AS round, p.promoted_at, p.reason
-    FROM promotions p JOIN adapters a ON a.id = p.adapter_id JOIN rounds r ON r.id = a.round_id
-    WHERE p.track = t.name ORDER BY p.id DESC LIMIT 1) champion ON true
+    SELECT a.directory, r.number AS round, c.promoted_at, c.reason
+    FROM champions c JOIN adapters a ON a.id = c.adapter_id JOIN rounds r ON r.id = a.round_id
+    WHERE c.track = t.name) champion ON true
 ORDER BY t.lease_expires_at DESC NULLS LAST, t.created_at DESC, t.name;
 
 -- metrics_rounds --

@@ -1,0 +1,30 @@
+"""The gate: promote only what is better on this code and no worse elsewhere, beyond doubt.
+
+Pure: figures in, verdict out. No torch, no database, no clock. Why it is this way:
+docs/decisions/0017-gate.md
+"""
+
+from services.trainer.gate.decision import MIN_ITEMS, decide, refuse, too_few
+from services.trainer.gate.evidence import (
+    Check,
+    Evidence,
+    GeneralEvidence,
+    History,
+    Paired,
+    Rule,
+    Verdict,
+)
+
+__all__ = [
+    "MIN_ITEMS",
+    "Check",
+    "Evidence",
+    "GeneralEvidence",
+    "History",
+    "Paired",
+    "Rule",
+    "Verdict",
+    "decide",
+    "refuse",
+    "too_few",
+]
