@@ -64,6 +64,10 @@ OPEN_ROUND = """
     INSERT INTO rounds (track, number, recipe, snapshot_hash)
     SELECT %(track)s, 1 + max(number), '{}', '' FROM rounds WHERE track = %(track)s RETURNING id
 """
+LEARN = """
+    INSERT INTO trained (track, content_id, round_id)
+    SELECT %(track)s, content_id, round_id FROM round_contents WHERE round_id = %(round_id)s
+"""
 SIZES = """
     SELECT relname, pg_relation_size(oid) FROM pg_class WHERE relname ~ '^backlog' AND relkind IN ('r', 'i')
 """
@@ -176,7 +180,7 @@ def learn(tx: db.Transaction, track: str, content_ids: Sequence[int]) -> None:
     rows = [(round_id, content_id, "train", position) for position, content_id in enumerate(content_ids)]
     tx.copy("round_contents", ("round_id", "content_id", "role", "position"), rows)
     tx.execute("close_round", round_id=round_id, state=RoundState.PROMOTED, training=None, verdict=None)
-    tx.execute("mark_trained", track=track, round_id=round_id)
+    tx._cursor.execute(LEARN, {"track": track, "round_id": round_id})  # noqa: SLF001
 
 
 def show_plans(tx: db.Transaction, track: str) -> None:

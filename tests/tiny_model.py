@@ -20,11 +20,14 @@ learning_rate: 0.02
 max_length: 512
 batch_size: 2
 gradient_accumulation_steps: 1
-held_out_min: 8
+held_out_min: 12
+confidence: 0.6
 validation_min: 4
 held_out_pairs: 1
 eval_steps: 5
 early_stopping_threshold: 0.0
+general_suite: null
+completion_items: 0
 gradient_checkpointing: false
 """
 

