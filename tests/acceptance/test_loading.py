@@ -22,7 +22,7 @@ def recipe_file(tmp_path: Path) -> Path:
         f"base_model: {GGUF}\nmethod: lora\nlora_r: 4\nlanguages: [python]\nlearning_rate: 1.0e-3\n"
         "max_contents: 8\nmax_length: 256\nheld_out_min: 6\nvalidation_min: 2\nheld_out_pairs: 1\n"
         "batch_size: 2\ngradient_accumulation_steps: 1\neval_steps: 20\ngradient_checkpointing: false\n"
-        "confidence: 0.51\n"
+        "confidence: 0.51\ngeneral_suite: null\ncompletion_items: 0\n"
     )
     return path
 
