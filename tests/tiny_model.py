@@ -16,7 +16,7 @@ RECIPE = """\
 base_model: {model}
 method: lora
 lora_r: 8
-learning_rate: 0.02
+learning_rate: 0.005
 max_length: 512
 batch_size: 2
 gradient_accumulation_steps: 1

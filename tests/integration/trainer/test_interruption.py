@@ -21,7 +21,7 @@ PHASES = {  # a function of the round, and at which of its calls the signal come
     "loading the tokenizer": "services.trainer.model.locate AutoTokenizer.from_pretrained 1",
     "making samples": "services.trainer.rows make 1",
     "loading the model": "services.trainer.model.load AutoModelForCausalLM.from_pretrained 1",
-    "measuring the base": "services.trainer.evaluate _sample_nats 2",
+    "measuring the base": "services.trainer.evaluate _sample_sums 2",
     "in the middle of accumulation": "services.trainer.engine.compute Compute.loss 6",
     "evaluating": "services.trainer.engine.state TrainingState.after_evaluation 1",
     "while saving": "services.trainer.checkpoints seal 1",
@@ -51,8 +51,11 @@ def send_at(module, path, call):
 for line in sys.stdin:
     pid = os.fork()
     if not pid:
-        send_at(*line.split())
-        round_process.leave(round_process.main())
+        try:
+            send_at(*line.split())
+            round_process.leave(round_process.main())
+        finally:
+            os._exit(1)
     print("left", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), file=sys.stderr, flush=True)
 """
 
