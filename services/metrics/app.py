@@ -1,4 +1,4 @@
-"""The routes: /health, /metrics and the page. Only GET and HEAD, only JSON, text and HTML."""
+"""The routes: /health, /metrics, /api/v1 and the page. Only GET and HEAD, only JSON, text and HTML."""
 
 from typing import Any
 
@@ -7,6 +7,8 @@ from werkzeug.exceptions import HTTPException, InternalServerError
 
 from services.core.settings import Settings, from_environment
 from services.metrics import page
+from services.metrics.api import add_api
+from services.metrics.api.reader import Reader
 from services.metrics.document import document, strict_json
 from services.metrics.health import Status
 from services.metrics.negotiation import Format, choose
@@ -29,9 +31,11 @@ def create_app(settings: Settings | None = None) -> Flask:
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(page.FILTERS)
-    app.extensions["observer"] = observer
+    reader = Reader(settings.database())
+    app.extensions.update(observer=observer, reader=reader)
     _add_health(app, observer)
     _add_metrics(app, observer)
+    add_api(app, observer, reader)
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _unforeseen)
     app.after_request(_harden)
@@ -86,7 +90,7 @@ def _http_error(error: HTTPException) -> Response:
     response = Response(status=error.code or 500)
     for name, value in error.get_headers():
         response.headers[name] = value
-    for_people = not request.path.startswith(("/metrics", "/health"))
+    for_people = not request.path.startswith(("/metrics", "/health", "/api/"))
     if for_people and "text/html" in request.headers.get("Accept", ""):
         response.data = render_template("error.html", error=error)
     else:
