@@ -40,7 +40,7 @@ class Program:
     test: str
     entry_point: str
     style: Style = "check"
-    timeout: float = 3.0  # seconds for the whole program
+    timeout: float = 3.0  # seconds of processor time; by the clock four times as many, a minute more at most
     # What the test may use beside the candidate, run by the checker and so trusted: HumanEval's prompt, whose
     # functions some of its tests call. Never what a model wrote.
     context: str = ""

@@ -15,6 +15,7 @@ from services.sandbox.inside import frames
 from services.sandbox.inside.channel import STARTING
 from services.sandbox.inside.checker import GRACE
 from services.sandbox.inside.frames import FrameError, OutOfTimeError
+from services.sandbox.inside.limits import by_the_clock
 
 TRIES = 2  # cages that may fail to come up before that is an error
 SLACK = 5.0  # seconds past a checker's own limits after which it is killed
@@ -104,7 +105,7 @@ class Slot:
             control.sendmsg([b"\0"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, handed)])
             frames.send(control.fileno(), request)
             line.close()
-            limit = STARTING + program.timeout + GRACE + SLACK
+            limit = STARTING + by_the_clock(program.timeout) + GRACE + SLACK
             answer = frames.receive(control.fileno(), time.monotonic() + limit)
         except OutOfTimeError:
             self.close()

@@ -29,7 +29,7 @@ TEXT = 1000  # characters of a message
 
 
 def main(uid: int | None, most: tuple[int, int, int, int], style: str, seconds: float) -> None:
-    """Serve until the checker hangs up; `seconds` is the wall-clock limit, here one of CPU time."""
+    """Serve until the checker hangs up, for so many `seconds` of processor time at most."""
     limits.become(uid)
     limits.lay_down(*most, int(seconds) + 2)
     module = type(sys)(NAME)
@@ -38,6 +38,8 @@ def main(uid: int | None, most: tuple[int, int, int, int], style: str, seconds: 
         from services.sandbox.inside import suite
 
         suite.prepare()
+    _signal.signal(_signal.SIGPROF, late)
+    _signal.setitimer(_signal.ITIMER_PROF, seconds)
     frames.send(CHANNEL, {"ready": True})
     while (request := frames.receive(CHANNEL)) is not None:
         for reply in answers(request, module):
@@ -45,6 +47,12 @@ def main(uid: int | None, most: tuple[int, int, int, int], style: str, seconds: 
     if uid is not None:
         _signal.pause()  # until the cage is killed: bubblewrap's reaper would outlive it for a moment
     posix._exit(0)  # whatever the program left running
+
+
+def late(_number: int, _frame: object) -> None:
+    """The processor time is over. The kernel's limit ends what takes this handler away, or never leaves C."""
+    frames.send(CHANNEL, {"late": True})
+    posix._exit(1)
 
 
 def answers(request: Message, module: types.ModuleType) -> Iterator[Message]:

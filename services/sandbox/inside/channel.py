@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from services.sandbox.inside import frames
+from services.sandbox.inside import frames, limits
 from services.sandbox.inside.frames import FrameError, Message, OutOfTimeError
 from services.sandbox.inside.values import NotPlainError, decode, encode
 
@@ -33,15 +33,16 @@ class Channel:
     """Asks one program. `fault` is what was first wrong with its answers, None as long as nothing was."""
 
     def __init__(self, fd: int, seconds: float) -> None:
-        """Waits for the cage; the program's `seconds` begin when it is ready.
+        """Waits for the cage; the program's `seconds` of processor time begin when it is ready.
 
         Raises OutOfTimeError or FaultError when it does not come up, which is no fault of the program.
         """
         self.fault: FaultError | OutOfTimeError | None = None
         self._fd = fd
-        self._deadline = time.monotonic() + STARTING
+        self._due = self._deadline = time.monotonic() + STARTING
         self._receive()
-        self._deadline = time.monotonic() + seconds
+        self._due = time.monotonic() + seconds
+        self._deadline = time.monotonic() + limits.by_the_clock(seconds)
 
     def load(self, code: str) -> None:
         """Run the program's own statements. Raises what they raise."""
@@ -89,7 +90,7 @@ class Channel:
         except FrameError as exc:
             raise ValueError(f"the arguments are too large for one message: {exc}") from exc
         except OSError as exc:
-            raise self._faulty("the program ended before it was asked") from exc
+            raise self._ended("the program ended before it was asked") from exc
         return request
 
     def _reply(self, request: str) -> Message:
@@ -104,10 +105,11 @@ class Channel:
         except FrameError as exc:
             raise self._faulty(f"the program sent what is no answer: {exc}") from exc
         except OutOfTimeError as exc:
-            self.fault = self.fault or exc
-            raise
+            raise self._late() from exc
         if reply is None:
-            raise self._faulty("the program ended before it answered")
+            raise self._ended("the program ended before it answered")
+        if "late" in reply:
+            raise self._late()
         if "flag" in reply:
             raise self._faulty(f"flagged: {str(reply['flag'])[:200]}")
         return reply
@@ -141,6 +143,15 @@ class Channel:
                 except (TypeError, ValueError, RecursionError):
                     return kind(text) if kind in (Exception, RuntimeError) else ProgramError(text)
         return ProgramError(text)
+
+    def _ended(self, why: str) -> FaultError | OutOfTimeError:
+        """One that has had its time was ended by the kernel, which counts processor time as well."""
+        return self._faulty(why) if time.monotonic() < self._due else self._late()
+
+    def _late(self) -> OutOfTimeError:
+        late = OutOfTimeError()
+        self.fault = self.fault or late
+        return late
 
     def _faulty(self, why: str, *, lost: bool = True) -> FaultError:
         fault = FaultError(why, lost=lost)

@@ -70,7 +70,7 @@ def in_a_child(request: Message, line: int) -> Message:
         os.close(reader)
         _, status = os.waitpid(pid, 0)
     if "result" not in known:
-        late = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGALRM, signal.SIGXCPU)
+        late = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGALRM, signal.SIGPROF)
         known["result"] = "timed out" if late else "failed: the checker came to its limits"
     return known
 
@@ -88,7 +88,8 @@ def judge(request: Message, line: int, writer: int) -> None:
     except (FaultError, OutOfTimeError) as exc:
         report(result=f"failed: {exc}", broken=True)
         return
-    signal.setitimer(signal.ITIMER_REAL, seconds + GRACE)
+    signal.setitimer(signal.ITIMER_PROF, seconds + GRACE)
+    signal.setitimer(signal.ITIMER_REAL, limits.by_the_clock(seconds) + GRACE)
     report(result=outcome(request, channel, report))
 
 

@@ -5,6 +5,14 @@ from __future__ import annotations
 import posix
 import resource
 
+WAITING = 4.0  # times its processor time a program may take by the clock: a busy machine is not its fault
+MOST_WAITING = 60.0  # seconds beyond its processor time, whatever that is
+
+
+def by_the_clock(seconds: float) -> float:
+    """Seconds after which a program with so many of processor time is ended, even if it only slept."""
+    return min(WAITING * seconds, seconds + MOST_WAITING)
+
 
 def lay_down(memory: int, processes: int, file: int, open_files: int, cpu_seconds: int | None = None) -> None:
     """Limit this process and all that it will start: address space and one file in bytes.

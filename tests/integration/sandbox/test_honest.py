@@ -93,6 +93,34 @@ def test_what_passed_before_the_time_was_up_counts(judged):
     assert (outcome.result, outcome.tests_passed, outcome.tests) == ("timed out", 1, 2)
 
 
+CHECK = "def check(c): assert c() == 1"
+
+
+def test_waiting_is_not_computing(judged):
+    """The limit is of processor time: on a busy machine a program waits for its turn."""
+    assert judged("import time\ndef f(): time.sleep(1); return 1", CHECK, timeout=0.5).passed
+
+
+@pytest.mark.parametrize("style", ["check", "unittest"])
+def test_waiting_has_an_end(judged, style):
+    """Four times the limit by the clock."""
+    test = CHECK if style == "check" else UNIT.format(wrong=6)
+    outcome = judged("import time\ndef f(x=0): time.sleep(1e6)", test, timeout=0.25, style=style)
+    assert outcome.result == "timed out"
+    assert 1.0 <= outcome.seconds < 21.0  # as long as a cage may take to come up
+
+
+@pytest.mark.parametrize("test", ["while True: pass", "import time\n    time.sleep(1e6)"])
+def test_a_test_has_an_end_too(judged, test):
+    assert judged("def f(): return 1", f"def check(c):\n    {test}", timeout=0.25).result == "timed out"
+
+
+@pytest.mark.parametrize("forever", ["sum(range(10 ** 15))", "[0 for _ in iter(int, 1)]"])
+def test_computing_has_an_end_wherever_it_happens(judged, forever):
+    """In C, where no signal handler of Python's runs, as in Python."""
+    assert judged(f"def f(): return {forever}", CHECK, timeout=1.0).result == "timed out"
+
+
 UNIT = """
 import unittest
 from unittest.mock import patch
