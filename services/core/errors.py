@@ -43,12 +43,28 @@ class PublishError(RatchetError, OSError):
     """An adapter could not be written or moved into place; the one before still stands."""
 
 
+class UnsafeAdapterError(PublishError):
+    """A folder that must not be loaded as adapter or model: it could run code, lead or grow beyond itself."""
+
+
 class PromotionError(RatchetError, ValueError):
     """A champion cannot be moved so: no such adapter, it was rejected, or it is the champion already."""
 
 
+class ForgetError(RatchetError, ValueError):
+    """Nothing can be forgotten so: there is no such source or path, or another is at it."""
+
+
 class CanaryError(RatchetError, RuntimeError):
     """What was published is not what was judged."""
+
+
+class ReceiptError(RatchetError, ValueError):
+    """A receipt is missing, damaged, or does not belong to its adapter."""
+
+
+class ServingError(RatchetError, RuntimeError):
+    """An adapter cannot be served, or the server behind does not do as it is asked; the one before stands."""
 
 
 class StackError(RatchetError, RuntimeError):

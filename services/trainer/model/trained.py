@@ -21,6 +21,7 @@ Kind = Literal["adapter", "model"]
 PUBLISHED_DTYPE = torch.bfloat16  # of whole models
 FILE_BYTES = 2 * 10**9  # of a whole model, a file
 INDEX = "model.safetensors.index.json"
+CONFIGS = ("config.json", "tokenizer_config.json", "generation_config.json")
 
 
 def kind(recipe: Recipe) -> Kind:
@@ -110,6 +111,17 @@ def save(
     if trained.can_generate():
         trained.generation_config.to_json_file(folder / "generation_config.json")
     _save_weights(weights, folder, on_file)
+
+
+def drop_code(folder: Path) -> None:
+    """Take from saved configs the code that the base model's own named (`auto_map`): none of it is loaded.
+
+    transformers carries the names along even where it has the architecture itself.
+    """
+    for path in folder.glob("*.json"):
+        if path.name in CONFIGS and "auto_map" in (config := json.loads(path.read_text(encoding="utf-8"))):
+            del config["auto_map"]
+            path.write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _save_weights(weights: Mapping[str, torch.Tensor], folder: Path, on_file: Callable[[], None]) -> None:
