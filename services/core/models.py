@@ -52,3 +52,14 @@ class ServiceState(StrEnum):
 
 HEARTBEAT_INTERVAL = 5.0  # seconds between two beats of a living service
 HEARTBEAT_STALE = 45.0  # seconds after which a silent service counts as dead: /health says so within 90
+
+EVENT_GROUPS = {  # what WEBHOOK_EVENTS and `ratchet events --kind` call several kinds of events
+    "start": ("round.started",),
+    "promotion": ("round.promoted", "adapter.promoted"),
+    "refusal": ("round.refused",),
+    "failure": ("round.failed",),
+    "rollback": ("adapter.rolled_back", "adapter.rejected"),
+    "pin": ("adapter.pinned", "adapter.unpinned"),
+    "forgetting": ("source.forgotten",),
+    "stall": ("service.stalled", "service.recovered"),
+}

@@ -8,6 +8,8 @@ import sys
 from types import FrameType
 
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+# Looked up here, once: between fork and exec of a process with threads no loader's lock may be taken
+_prctl = ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None
 
 
 def die_with_parent(parent_pid: int, signal_number: int = signal.SIGTERM) -> None:
@@ -16,9 +18,9 @@ def die_with_parent(parent_pid: int, signal_number: int = signal.SIGTERM) -> Non
     Call it first thing in the child, with the parent's pid as the parent knows it: if the parent
     is gone already the signal is delivered at once. Linux only; elsewhere it does nothing.
     """
-    if sys.platform != "linux":
+    if _prctl is None:
         return
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
+    _prctl(PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
     if os.getppid() != parent_pid:
         os.kill(os.getpid(), signal_number)
 

@@ -56,12 +56,18 @@ class Heartbeat:
             self._news.clear()
             try:
                 self.beat()
+                self._look_at_others()
                 away = False
             except DatabaseUnavailableError as exc:
                 if not away:
                     log.warning("no heartbeat: %s", exc)
                 away = True
             self._news.wait(HEARTBEAT_INTERVAL)
+
+    def _look_at_others(self) -> None:
+        """A trainer cannot tell its own death: who finds it silent does."""
+        with self._database.transaction() as transaction:
+            transaction.execute("notice_stalls")
 
     def hurry(self) -> None:
         """Beat at once: there is news."""
