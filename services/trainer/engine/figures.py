@@ -16,6 +16,7 @@ class Training:
     steps: int
     total_steps: int
     best_step: int
+    weights_step: int  # steps behind the weights that are in the model: the best, or all where it is damaged
     samples: int
     tokens: int
     seconds: float  # in steps
@@ -25,6 +26,8 @@ class Training:
     ran_out_of_memory: int  # times
     rollbacks: int
     skipped_batches: int
+    left_out: tuple[int, ...]  # numbers of the batches that were skipped
+    processes: tuple[tuple[int, int], ...]  # step, and how many have shared it and those after it
     input_stall: float  # share of the time in steps spent waiting for data
     peak_memory_bytes: int
 

@@ -80,6 +80,7 @@ class _Loop:
         self._meter = Meter(setup.speed)
         self._state = TrainingState(micro_batch=setup.micro_batch)
         self._saved: TrainingState | None = None
+        self._weights_step = 0
         self._gradient_norm = math.nan
         evaluations = max(1, round(self._steps / self._recipe.eval_steps))
         self._evaluate_every = math.ceil(self._steps / evaluations)
@@ -91,9 +92,12 @@ class _Loop:
         """From the newest checkpoint; without one, from here, which becomes the first."""
         restored = self._saving.restore_newest()
         if restored is None:
+            self._state = self._state.shared_by(self._distribution.world)
             self.save()  # what a fault goes back to, and proof that there is room
         else:
             self._take(restored)
+            if not self.is_over():
+                self._state = self._state.shared_by(self._distribution.world)
             log.info("going on after step %d of %d", self._state.step, self._steps)
         planned, state = self._setup.micro_batch, self._state
         fits = min(planned, state.micro_batch) if state.ran_out_of_memory else planned
@@ -231,7 +235,9 @@ class _Loop:
         if restored is None:
             raise RoundError(f"{reason}, and no good checkpoint is left to go back to")
         self._take(restored)
-        self._state = replace(restored, faults=faults.after_rollback(batch, restored.faults))
+        self._state = replace(restored, faults=faults.after_rollback(batch, restored.faults)).shared_by(
+            self._distribution.world
+        )
         message = f"{reason}: back to step {self._state.step}, batch {batch} left out"
         log.warning("%s", message)
         self._tell(message)
@@ -239,8 +245,10 @@ class _Loop:
     # the end
 
     def load_best(self) -> None:
-        if self._state.stopper.best_step != self._state.step and self._state.evaluations:
-            self._saving.restore_weights(self._state.stopper.best_step)
+        self._weights_step, best = self._state.step, self._state.stopper.best_step
+        if best != self._state.step and self._state.evaluations:
+            if self._saving.restore_weights(best):
+                self._weights_step = best
             self._compute.weights_changed()
 
     def summary(self) -> Training:
@@ -255,6 +263,7 @@ class _Loop:
             steps=state.step,
             total_steps=self._steps,
             best_step=stopper.best_step,
+            weights_step=self._weights_step,
             samples=self._setup.samples,
             tokens=state.tokens,
             seconds=state.seconds,
@@ -264,6 +273,8 @@ class _Loop:
             ran_out_of_memory=state.ran_out_of_memory,
             rollbacks=state.faults.rollbacks,
             skipped_batches=len(state.faults.skipped),
+            left_out=state.faults.skipped,
+            processes=state.processes,
             input_stall=state.seconds_waiting / max(state.seconds, 1e-9),
             peak_memory_bytes=peak_memory(self._setup.device),
         )

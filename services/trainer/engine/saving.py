@@ -65,13 +65,14 @@ class Saving:
         optimizers.restore(self._optimizer, self._parameters, moments, saved.state["optimizer"])
         return state
 
-    def restore_weights(self, step: int) -> None:
-        """The weights of an earlier step; those of now stay, and it is said, when they are damaged."""
+    def restore_weights(self, step: int) -> bool:
+        """The weights of an earlier step. False: they are damaged, it was said, those of now stay."""
         path = checkpoints.path_of(self._folder, step)
         if not self._distribution.agree(lambda: checkpoints.is_valid(path)):
             log.warning("the best checkpoint %s is damaged: the last state is the candidate", path)
-            return
+            return False
         self._load_weights(checkpoints.read(path, self._part).weights)
+        return True
 
     @torch.no_grad()
     def _load_weights(self, weights: Mapping[str, torch.Tensor]) -> None:

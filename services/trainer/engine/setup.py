@@ -34,6 +34,19 @@ class Setup:
     speed: Speed
 
 
+def order_of(rows: Sequence[Row], recipe: Recipe, round_number: int, world: int) -> Order:
+    """Which of these rows each step of the round trains on, where so many processes share it."""
+    return Order(
+        rows=len(rows),
+        rows_per_batch=recipe.rows_per_step * world,
+        epochs=recipe.epochs,
+        seed=recipe.seed,
+        round_number=round_number,
+        shuffled=not recipe.curriculum,
+        world=world,
+    )
+
+
 def prepare(  # noqa: PLR0913  it puts everything together
     compute: Compute, rows: Sequence[Row], recipe: Recipe, folder: Path, *, pad_id: int,
     round_number: int = 1, micro_batch: int | None = None, distribution: Distribution | None = None,
@@ -43,15 +56,7 @@ def prepare(  # noqa: PLR0913  it puts everything together
     distribution = distribution or Distribution()
     parameters = distribution.trainable(compute.model)
     device = next(iter(parameters.values())).device
-    order = Order(
-        rows=len(rows),
-        rows_per_batch=recipe.rows_per_step * distribution.world,
-        epochs=recipe.epochs,
-        seed=recipe.seed,
-        round_number=round_number,
-        shuffled=not recipe.curriculum,
-        world=distribution.world,
-    )
+    order = order_of(rows, recipe, round_number, distribution.world)
     feed = Feed(
         rows,
         order,

@@ -25,6 +25,7 @@ class TrainingState:
 
     step: int = 0
     micro_batch: int = 1  # rows at once; less than planned after an out-of-memory
+    processes: tuple[tuple[int, int], ...] = ()  # step, and how many have shared it and those after it
     ran_out_of_memory: int = 0  # times
     stopper: Stopper = field(default_factory=Stopper)
     faults: Faults = field(default_factory=Faults)
@@ -50,6 +51,12 @@ class TrainingState:
             seconds=self.seconds + seconds,
             seconds_waiting=self.seconds_waiting + waiting,
         )
+
+    def shared_by(self, processes: int) -> "TrainingState":
+        """Going on with so many of them."""
+        if self.processes and self.processes[-1][1] == processes:
+            return self
+        return replace(self, processes=(*self.processes, (self.step, processes)))
 
     def after_stretch(self) -> "TrainingState":
         """The losses since the last stretch become one point of the curve."""
@@ -84,6 +91,7 @@ def from_json(fields: Mapping[str, Any]) -> TrainingState:
             "stopper": Stopper(**stopper),
             "faults": Faults(tuple(faults["recent"]), faults["rollbacks"], tuple(faults["skipped"])),
             "losses": tuple(fields["losses"]),
+            "processes": tuple((step, number) for step, number in fields.get("processes", ())),
             "stretch": tuple(fields["stretch"]),
             "evaluations": tuple(Evaluation(**one) for one in fields["evaluations"]),
         }

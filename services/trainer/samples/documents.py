@@ -16,7 +16,7 @@ from services.trainer.samples import fim
 from services.trainer.samples.chance import draw
 from services.trainer.samples.encoder import Encoder, cut_tokens
 from services.trainer.samples.judging import judged_tokens, moved
-from services.trainer.samples.sample import Sample
+from services.trainer.samples.sample import Extract, Sample, extract
 from services.trainer.samples.source import SampleSource, Unit
 
 MIN_UNIT_LINES, MIN_UNIT_CHARACTERS = 3, 100  # smaller units are no samples of their own
@@ -34,17 +34,22 @@ class Document:
     kind: str
     text: str
     units: tuple[Unit, ...] = ()  # inside it, by its own bytes
+    first_line: int = 1  # of the content, that it begins in
 
 
 @dataclass(frozen=True)
 class _Piece:
     document: Document
     start_byte: int
+    first_line: int  # of the content, from 1
     text: str
     ids: "array[int]"
     is_last: bool
     starts: Sequence[int] | None = None  # bytes of the piece that its tokens begin at, where it matters
     end_byte: int = 0  # of it in the document, where that matters
+
+    def extract(self, tokens: int) -> tuple[Extract]:
+        return extract(self.document.source.content_id, self.first_line, self.text, tokens)
 
 
 def files(contents: Sequence[SampleSource]) -> list[Document]:
@@ -95,8 +100,9 @@ def samples(
         whole = array("i", before) + ids
         size = len(pieces[at].text.encode())
         made[at] = Sample(
-            pieces[at].document.source.content_id, whole, 0, len(before), len(whole), size, kind
-        )
+            pieces[at].document.source.content_id, whole, 0, len(before), len(whole), size, kind,
+            extracts=pieces[at].extract(len(whole)),
+        )  # fmt: skip
     return made
 
 
@@ -113,7 +119,7 @@ def _granules(content: SampleSource, kinds: Sequence[str]) -> Iterator[Document]
         if is_tiny or unit.end_byte - start > WHOLE_FILE * len(data):
             continue
         taken_until[unit.kind] = unit.end_byte
-        yield Document(content, unit.kind, text + "\n")
+        yield Document(content, unit.kind, text + "\n", first_line=1 + data.count(b"\n", 0, start))
 
 
 def _pieces(documents: Sequence[Document], most: int, encoder: Encoder) -> Iterator[_Piece]:
@@ -126,18 +132,19 @@ def _pieces(documents: Sequence[Document], most: int, encoder: Encoder) -> Itera
     found = iter(encoder.located(to_locate) if to_locate else ())
     for document, ids, is_wanted in zip(documents, encoded, is_located, strict=True):
         if not is_wanted:
-            yield _Piece(document, 0, document.text, ids, is_last=True)
+            yield _Piece(document, 0, document.first_line, document.text, ids, is_last=True)
             continue
         located, starts = next(found)
         data = document.text.encode()
-        cuts = cut_tokens(data, starts, most)
+        cuts, line = cut_tokens(data, starts, most), document.first_line
         for first, last in pairwise(cuts):
             start, end = starts[first], starts[last] if last < len(starts) else len(data)
             text = data[start:end].decode(
                 errors="replace"
             )  # replaced: one character of more tokens than a row
             is_last, here = last == len(starts), [each - start for each in starts[first:last]]
-            yield _Piece(document, start, text, located[first:last], is_last, here, end)
+            yield _Piece(document, start, line, text, located[first:last], is_last, here, end)
+            line += text.count("\n")
 
 
 def room(max_length: int, encoder: Encoder) -> int:
@@ -163,7 +170,10 @@ def _sample(piece: _Piece, encoder: Encoder) -> Sample:
     if not before and len(piece.ids) > 1:  # nothing predicts the first token: its bytes do not count
         code_start = 1
         size = max(1, size - len(encoder.decode_each(piece.ids[:1])[0].encode()))
-    sample = Sample(piece.document.source.content_id, ids, 0, code_start, code_end, size, piece.document.kind)
+    sample = Sample(
+        piece.document.source.content_id, ids, 0, code_start, code_end, size, piece.document.kind,
+        extracts=piece.extract(len(ids)),
+    )  # fmt: skip
     spans = piece.document.source.judged
     if spans is None or piece.starts is None:
         return sample

@@ -16,7 +16,7 @@ from services.trainer.samples.boundaries import Boundaries, lines_of
 from services.trainer.samples.encoder import Encoder
 from services.trainer.samples.judging import judged_tokens, moved
 from services.trainer.samples.pieces import Piece, split
-from services.trainer.samples.sample import Sample
+from services.trainer.samples.sample import Sample, extract
 from services.trainer.samples.source import SampleSource
 from services.trainer.samples.template import Frame, frame
 
@@ -166,7 +166,9 @@ def _encoded(pairs: Sequence[_Pair], around: Frame, encoder: Encoder) -> list[Sa
         start = len(prompt) + len(lead) + len(known[pair.opening])
         ids = prompt + lead + known[pair.opening] + code + known[pair.closing] + after
         size = len(pair.code.encode())
-        sample = Sample(pair.job.content.content_id, ids, len(prompt), start, start + len(code), size)
+        content_id, piece = pair.job.content.content_id, pair.job.piece
+        extracts = extract(content_id, piece.first_line + 1, piece.text, len(ids))
+        sample = Sample(content_id, ids, len(prompt), start, start + len(code), size, extracts=extracts)
         samples.append(_judged(sample, pair, encoder))
     return samples
 

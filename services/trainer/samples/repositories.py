@@ -5,14 +5,14 @@ with the file's path.
 """
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from services.trainer.samples.documents import room
 from services.trainer.samples.encoder import Encoder, Located, cut_tokens
 from services.trainer.samples.imports import in_import_order
-from services.trainer.samples.sample import Sample
+from services.trainer.samples.sample import Extract, Sample
 from services.trainer.samples.source import SampleSource
 
 SEPARATORS = (
@@ -39,6 +39,7 @@ class _Part:
     text: str
     token: int | None = None
     content_id: int | None = None  # of the file that begins here
+    heading_bytes: int = 0  # of the text, before the content's own
 
 
 def samples(contents: Sequence[SampleSource], max_length: int, encoder: Encoder) -> Iterator[list[Sample]]:
@@ -85,11 +86,14 @@ def _parts(
     for content in group:
         text = content.text if content.text.endswith("\n") else f"{content.text}\n"
         if separators is not None:
-            parts += [_Part(*separators[1], content_id=content.content_id), _Part(f"{content.path}\n{text}")]
+            heading = f"{content.path}\n"
+            parts.append(_Part(*separators[1], content_id=content.content_id))
+            parts.append(_Part(f"{heading}{text}", heading_bytes=len(heading.encode())))
         else:
             start, end = COMMENTS.get(content.language, OTHERWISE)
             heading = f"{start}{content.path}{end}\n" if content.path else ""
-            parts.append(_Part(f"{heading}{text}", content_id=content.content_id))
+            size = len(heading.encode())
+            parts.append(_Part(f"{heading}{text}", content_id=content.content_id, heading_bytes=size))
     return parts
 
 
@@ -97,11 +101,13 @@ def _cut(parts: Sequence[_Part], max_length: int, encoder: Encoder) -> list[Samp
     ids: array[int] = array("i")
     starts: list[int] = []  # byte in the document that each token begins at
     beginnings: dict[int, int] = {}  # token at which a file begins → content
-    size = 0
+    text_bytes: dict[int, int] = {}  # content → byte at which its own text begins
+    size = content_id = 0
     texts = iter(encoder.located([part.text for part in parts if part.token is None]))
     for part in parts:
         if part.content_id is not None:
-            beginnings[len(ids)] = part.content_id
+            content_id = beginnings[len(ids)] = part.content_id
+        text_bytes[content_id] = size + part.heading_bytes  # the last part of a file is its text
         found = next(texts) if part.token is None else Located(array("i", [part.token]), [0])
         ids += found.ids
         starts += [size + start for start in found.starts]
@@ -111,13 +117,39 @@ def _cut(parts: Sequence[_Part], max_length: int, encoder: Encoder) -> list[Samp
     made = []
     content_id = parts[0].content_id or 0
     before = array("i", encoder.begin)
+    starts.append(len(data))
     for first, last in pairwise(cuts):
         content_id = beginnings.get(first, content_id)
         tail = array("i", [encoder.end] if last == len(ids) else [])
-        end = starts[last] if last < len(starts) else len(data)
         whole = before + ids[first:last] + tail
-        code = max(1, end - starts[first])
-        made.append(Sample(content_id, whole, 0, len(before), len(before) + last - first, code, "repository"))
-        inside = [beginning for beginning in beginnings if first < beginning < last]
-        content_id = beginnings[max(inside)] if inside else content_id
+        code = max(1, starts[last] - starts[first])
+        inside = {first: content_id} | {at: beginnings[at] for at in beginnings if first < at < last}
+        framing = len(whole) - (last - first)
+        made.append(
+            Sample(
+                content_id, whole, 0, len(before), len(before) + last - first, code, "repository",
+                extracts=_extracts(inside, last, framing, starts, data, text_bytes),
+            )
+        )  # fmt: skip
+        content_id = inside[max(inside)]
     return made
+
+
+def _extracts(
+    beginnings: Mapping[int, int], end: int, framing: int, starts: Sequence[int], data: bytes,
+    text_bytes: Mapping[int, int],
+) -> tuple[Extract, ...]:  # fmt: skip
+    """What the tokens from the first beginning to `end` hold of each content; the last has the framing."""
+    made: list[Extract] = []
+    for at, until in pairwise([*beginnings, end]):
+        content_id = beginnings[at]
+        text = text_bytes[content_id]
+        first_line = 1 + data.count(b"\n", text, max(text, starts[at]))
+        last_line = 1 + data.count(b"\n", text, starts[until] - 1) if starts[until] > text else first_line - 1
+        tokens = until - at
+        if made and made[-1].content_id == content_id:  # a repository's name is before its first file
+            _, first_line, _, before = made.pop()
+            tokens += before
+        made.append(Extract(content_id, first_line, last_line, tokens))
+    made[-1] = made[-1]._replace(tokens=made[-1].tokens + framing)
+    return tuple(made)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from services.trainer.samples.source import Spans
 
@@ -23,6 +23,15 @@ class Tokenizer(Protocol):
     def apply_chat_template(self, conversation: Any, **options: Any) -> Any: ...
 
 
+class Extract(NamedTuple):
+    """What a sample holds of one content, for the receipt of what was trained on."""
+
+    content_id: int
+    first_line: int  # of the content, from 1; both included
+    last_line: int  # one before the first: nothing of the content but its heading
+    tokens: int  # of the sample that are counted to it, with what frames them
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One document for the model: token ids, which of them are learned, which of those are code.
@@ -39,6 +48,7 @@ class Sample:
     kind: str = "completion"  # completion, file, repository, or a kind of unit; then fim-psm, renamed, …
 
     judged: Spans | None = None  # the tokens of the code that count in evaluation; None: all of them
+    extracts: tuple[Extract, ...] = ()  # what it is made of; together their tokens are all of its
 
     @property
     def counted(self) -> Spans:
@@ -49,3 +59,9 @@ class Sample:
     @property
     def labels(self) -> list[int]:
         return [IGNORED] * self.prompt_tokens + list(self.ids[self.prompt_tokens :])
+
+
+def extract(content_id: int, first_line: int, text: str, tokens: int) -> tuple[Extract]:
+    """Of a sample that is a single stretch of one content, `text` being that stretch."""
+    last_line = first_line + text.count("\n") - text.endswith("\n")
+    return (Extract(content_id, first_line, last_line, tokens),)

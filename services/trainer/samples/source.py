@@ -31,3 +31,4 @@ class SampleSource:
     repository: str = ""  # name of the source that one of its files is in
     path: str = ""  # of that file, below the source
     judged: Spans | None = None  # bytes of the text that count when it is evaluated; None: all of it
+    cluster_id: int | None = None  # near-duplicates share it; None: nobody asked
