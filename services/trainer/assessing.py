@@ -20,7 +20,9 @@ from services.trainer.context import Context
 from services.trainer.engine.compute import Compute
 from services.trainer.engine.distributed import Distribution
 from services.trainer.evaluate import ContentLoss
+from services.trainer.extraction import Extraction
 from services.trainer.model import Source
+from services.trainer.planted import Planted, evidence
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.samples.source import SampleSource
 from services.trainer.suites import cache, likelihood, run
@@ -36,6 +38,7 @@ class Assessment:
 
     losses: Sequence[ContentLoss]
     reports: Mapping[str, Report] = field(default_factory=dict)  # by suite
+    extractions: Sequence[Extraction] = ()  # of the round's planted secrets
 
     def figures(self) -> dict[str, Any]:
         """What a person compares: of this code, and of every suite."""
@@ -144,14 +147,20 @@ def is_loss(suite: str) -> bool:
 def judge(
     recipe: Recipe,
     assessments: Assessments,
+    held_out: Sequence[SampleSource],
     history: gate.History,
     notes: Sequence[str] = (),
+    planted: Sequence[Planted] = (),
 ) -> gate.Verdict:
-    """The gate's verdict on the candidate, with everyone's bits per byte."""
+    """The gate's verdict on the candidate, with everyone's bits per byte.
+
+    held_out: the contents that the losses are of; near-duplicates among them count as one observation.
+    """
+    clusters = {content.content_id: content.cluster_id for content in held_out}
     against = Subject.CHAMPION if Subject.CHAMPION in assessments else Subject.BASE
     before, after = assessments[against].losses, assessments[Subject.CANDIDATE].losses
     code = [
-        gate.Paired(str(new.content_id), old.nats, new.nats, new.bytes)
+        gate.Paired(str(clusters[new.content_id]), old.nats, new.nats, new.bytes)
         for old, new in zip(before, after, strict=True)
     ]
     rule = gate.Rule(
@@ -162,12 +171,15 @@ def judge(
         general_margin=recipe.general_margin,
         seed=recipe.seed,
     )
-    evidence = gate.Evidence(code, against, _general(recipe, assessments), history, tuple(notes))
+    given_up = evidence(
+        planted, *(assessments[subject].extractions for subject in (Subject.BASE, Subject.CANDIDATE))
+    )
+    told = gate.Evidence(code, against, _general(recipe, assessments), history, tuple(notes), given_up)
     bits = {
         str(subject): evaluate.bits_per_byte(assessments[subject].losses) if subject in assessments else None
         for subject in Subject
     }
-    return replace(gate.decide(evidence, rule), bits_per_byte=bits)
+    return replace(gate.decide(told, rule), bits_per_byte=bits)
 
 
 def _general(recipe: Recipe, assessments: Assessments) -> gate.GeneralEvidence | None:

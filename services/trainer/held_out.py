@@ -52,6 +52,7 @@ class HeldOut:
     later: int  # contents judged by the lines first written after `through`
     whole: int  # other contents, judged with all their lines
     leaked: int  # contents left out: the track has trained on all that was to be judged of them
+    waiting: int = 0  # contents that this round was not to train on: their sources had their share of it
 
     def as_json(self) -> Json:
         return asdict(self)
@@ -65,8 +66,11 @@ class HeldOut:
             said = f"by time: {self.later} files by the lines first written after {day}, and {anchors}"
         else:
             said = f"drawn at random by cluster: {self.whole} files, and {anchors}"
-        left_out = f"; {self.leaked} left out, since all of their code is trained on elsewhere"
-        return f"{said}{left_out if self.leaked else ''} (set {self.version[:12]})"
+        if self.leaked:
+            said += f"; {self.leaked} left out, since all of their code is trained on elsewhere"
+        if self.waiting:
+            said += f"; {self.waiting} wait for later rounds: their sources have their share of this one"
+        return f"{said} (set {self.version[:12]})"
 
 
 def split(clusters: Sequence[Cluster], recipe: Recipe, before: int | None, *, has_anchors: bool) -> Split:

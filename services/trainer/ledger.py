@@ -1,6 +1,6 @@
 """The trainer's side of the ledger: lease, rounds, snapshots, commits. Every write is fenced."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,9 @@ from services.trainer.suites import records
 from services.trainer.suites.suite import Report
 
 LEASE_VARIABLE = "RATCHET_LEASE"  # the fencing token, handed to the child in its environment
+OLDER = {"planted_secrets": 0}  # what a round that was opened by an older version does
 LEASE = 20.0  # seconds; renewed with every heartbeat, so four may be missed
+PAGE = 2000  # contents read at once for a receipt
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,11 @@ class Ledger:
         with self._database.transaction() as tx:
             return int(tx.value("count_new_contents", track=self._track, threshold=threshold, most=most))
 
+    def retrains(self) -> bool:
+        """Whether its champion was left for what it had learned, and no round has begun since."""
+        with self._database.transaction() as tx:
+            return bool(tx.value("retrains", track=self._track))
+
     def history(self) -> tuple[bool, ...]:
         """Of each measured verdict of the track, in order, whether its candidate is in the champion."""
         with self._database.transaction() as tx:
@@ -132,12 +139,47 @@ class Ledger:
         """The round's contents with their text, units and places, in order, by role."""
         return self._database.run(lambda tx: snapshots.read(tx, round_id))
 
+    # for the receipt of what was trained on
+
+    def contents_by_role(self, round_id: int) -> dict[ContentRole, int]:
+        """How many contents of the round have which role."""
+        rows = self._database.run(lambda tx: tx.all("receipt_counts", round_id=round_id))
+        return {ContentRole(row.role): row.contents for row in rows}
+
+    def sources_of(self, round_id: int) -> list[Any]:
+        """The sources of its contents, as they were when it was opened."""
+        return self._database.run(lambda tx: tx.all("receipt_sources", round_id=round_id))
+
+    def contents_of(self, round_id: int, role: ContentRole) -> Iterator[Any]:
+        """Its contents in that role, in order, without their texts; read a page at a time."""
+        after = -1
+
+        def page(tx: Transaction) -> list[Any]:
+            return tx.all("receipt_contents", round_id=round_id, role=role, after=after, most=PAGE)
+
+        while rows := self._database.run(page):
+            yield from rows
+            after = rows[-1].position
+
+    def record_exposures(self, round_id: int, exposures: Iterable[tuple[int, int, int]]) -> None:
+        """Content, times seen, tokens; in place of what an earlier attempt recorded."""
+        counted = [(round_id, *each) for each in exposures]
+
+        def work(tx: Transaction) -> None:
+            tx.execute("forget_exposures", round_id=round_id)
+            tx.copy("exposures", ("round_id", "content_id", "seen", "tokens"), counted)
+
+        self._database.run(work)
+
     # writing
 
     def open_or_resume(
-        self, lease: Lease, recipe: Recipe, threshold: int, max_dataset_size: int
+        self, lease: Lease, recipe: Recipe, threshold: int, max_dataset_size: int, fewest: int = 1
     ) -> Round | None:
-        """The open round, or a new one with its snapshot; None when there is nothing to train on."""
+        """The open round, or a new one with its snapshot; None when there is nothing to train on.
+
+        Nor when there are fewer than `fewest` contents that no source has too many of.
+        """
 
         def work(tx: Transaction) -> Round | None:
             self._hold(tx, lease)
@@ -145,12 +187,12 @@ class Ledger:
             if row is not None:
                 attempt = tx.value("start_attempt", round_id=row.id)
                 parent = self._adapter(tx, row.parent_adapter_id)
-                begun_with = Recipe.model_validate(row.recipe)
+                begun_with = Recipe.model_validate({**OLDER, **row.recipe})
                 held_out = None if row.held_out is None else HeldOut(**row.held_out)
                 return Round(row.id, row.number, attempt, parent, row.snapshot_hash, begun_with, held_out)
             tx.execute("settle_trained", track=self._track)  # a move by hand may have been cut short
             choice = Selection(tx, self._track, recipe, threshold, max_dataset_size).choice()
-            if not choice.of(ContentRole.TRAIN):
+            if not choice.is_worth_a_round(fewest):
                 return None
             return self._insert_round(tx, recipe, choice)
 

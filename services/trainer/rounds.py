@@ -20,17 +20,23 @@ from services.trainer.assessing import Assessment, Assessments, Assessor, check,
 from services.trainer.context import Context
 from services.trainer.engine import loop, setup
 from services.trainer.engine.compute import Compute
+from services.trainer.engine.feed import Order
 from services.trainer.engine.sharing import sharing
 from services.trainer.evaluate import ContentLoss
 from services.trainer.ledger import Adapter, Round
 from services.trainer.measuring import kept, measure
 from services.trainer.plan import Plan
+from services.trainer.planted import trained_on
+from services.trainer.planted.probing import probe
 from services.trainer.predictions import predict
+from services.trainer.receipts import exposure
+from services.trainer.receipts import writing as receipt
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.reporting import Reporter
 from services.trainer.rows import Rows, lacking, make_rows, mean_document_tokens
 
 log = logging.getLogger(__name__)
+NOTHING_YET = "nothing to train on yet: what is new is held out, or more than its sources' share of a round"
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,7 @@ def run(context: Context) -> None:
     """The round from its snapshot to its verdict; returns without one when there is nothing to train on."""
     round_ = context.distribution.agree(lambda: _open(context))
     if round_ is None:
-        context.heart.beat(urgent=True, message="nothing to train on yet: what is new is held out")
+        context.heart.beat(urgent=True, message=NOTHING_YET)
         return
     recipe = round_.recipe  # a round ends with the recipe it began with
     shared = sharing(recipe, context.distribution, context.settings.load_timeout)
@@ -74,14 +80,14 @@ def run(context: Context) -> None:
     training = _train(context, round_, trainee, rows)
     failpoint("round.after_train")
     assessments[Subject.CANDIDATE] = _assess_candidate(context, round_, trainee, rows)
-    verdict = _verdict(context, round_, assessments)
+    verdict = _verdict(context, round_, rows, training, assessments)
     log.info("%s: %s", "promoted" if verdict.promoted else "refused", verdict.reason)
     failpoint("round.before_close")
 
     with context.interruption.deferred():
         manifest = None
         if verdict.promoted:
-            manifest = _publish(context, round_, trainee, training, verdict, assessments)
+            manifest = _publish(context, round_, trainee, rows, training, verdict, assessments)
         _close(context, round_, verdict, training, assessments, manifest)
 
 
@@ -93,7 +99,11 @@ def _open(context: Context) -> Round | None:
     if books.ledger.open_round() is None:  # a round keeps the recipe it is opened with: only one that fits
         architecture.require(context.recipe, settings.cache_dir, context.token)
     return books.ledger.open_or_resume(
-        books.lease, context.recipe, settings.quality_threshold, settings.max_dataset_size
+        books.lease,
+        context.recipe,
+        settings.quality_threshold,
+        settings.max_dataset_size,
+        fewest=min(settings.min_new_files, context.recipe.max_contents or settings.max_dataset_size),
     )
 
 
@@ -178,9 +188,10 @@ def _assess(
     contents = rows.held_out_contents
     assessor = Assessor(context, trainee.source, tokenizer, trainee.trained, compute, contents)
     reports = assessor.reports(subject, weights)
+    extractions = probe(context, trainee.trained, tokenizer, compute, rows.planted, subject)
     if context.distribution.is_first:
         context.first_books.ledger.record_suites(round_.round_id, subject, reports.values())
-    return Assessment(losses, reports)
+    return Assessment(losses, reports, extractions)
 
 
 def _train(context: Context, round_: Round, trainee: Trainee, rows: Rows) -> Json:
@@ -217,14 +228,17 @@ def _train(context: Context, round_: Round, trainee: Trainee, rows: Rows) -> Jso
 # gate and publish
 
 
-def _verdict(context: Context, round_: Round, assessments: Assessments) -> gate.Verdict:
+def _verdict(
+    context: Context, round_: Round, rows: Rows, training: Json, assessments: Assessments
+) -> gate.Verdict:
     history = context.distribution.agree(lambda: gate.History(context.first_books.ledger.history()))
     notes = [] if round_.held_out is None else [f"held out {round_.held_out.words}"]
-    return judge(context.recipe, assessments, history, notes)
+    planted = trained_on(rows.planted, _exposed(context.recipe, round_, rows, training).exposures)
+    return judge(context.recipe, assessments, rows.held_out_contents, history, notes, planted)
 
 
 def _publish(
-    context: Context, round_: Round, trainee: Trainee, training: Json, verdict: gate.Verdict,
+    context: Context, round_: Round, trainee: Trainee, rows: Rows, training: Json, verdict: gate.Verdict,
     assessments: Assessments,
 ) -> Json | None:  # fmt: skip
     context.heart.beat(state=ServiceState.PUBLISHING, message="writing the adapter")
@@ -235,10 +249,6 @@ def _publish(
         weights = distribution.whole_weights(trained, model.PUBLISHED_DTYPE)  # takes every process
     if not distribution.is_first:
         return None
-
-    def write(folder: Path) -> None:
-        model.save(trained, folder, weights, context.folder(round_), context.heart.beat)
-        trainee.tokenizer.save_pretrained(folder)
 
     manifest = {
         "track": context.recipe.name,
@@ -257,7 +267,35 @@ def _publish(
         "canary": nats,
         "created_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
-    return publish.publish(context.track_dir, round_.name, write, manifest, context.heart.beat)
+    ledger, beat = context.first_books.ledger, context.heart.beat
+    parent = None if round_.parent is None else context.track_dir / round_.parent.directory
+    exposures: list[tuple[int, int, int]] = []
+
+    def write(folder: Path) -> None:
+        model.save(trained, folder, weights, context.folder(round_), beat)
+        trainee.tokenizer.save_pretrained(folder)
+        model.drop_code(folder)
+        exposed = _exposed(context.recipe, round_, rows, training)
+        exposures[:] = receipt.write(folder, ledger, round_, manifest, parent, exposed, beat)
+
+    published = publish.publish(context.track_dir, round_.name, write, manifest, beat)
+    ledger.record_exposures(round_.round_id, exposures)
+    return published
+
+
+def _exposed(recipe: Recipe, round_: Round, rows: Rows, training: Json) -> receipt.Training:
+    """How often each content was in the steps behind the weights."""
+
+    def order_of(world: int) -> Order:
+        return setup.order_of(rows.train, recipe, round_.number, world)
+
+    taken = exposure.batches(training, order_of)
+    return receipt.Training(
+        steps=training["weights_step"],
+        is_counted=exposure.is_counted(training),
+        exposures=exposure.count(rows.train, taken),
+        planted={each.content_id: each.line for each in rows.planted},
+    )
 
 
 def _close(

@@ -1,12 +1,11 @@
 """Which contents a round trains on, and by which it is judged: a pure, deterministic choice."""
 
 import hashlib
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from services.core.models import ContentRole
-from services.trainer import held_out
+from services.trainer import held_out, shares
 from services.trainer.held_out import Cluster, HeldOut, Kind, Split
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.samples.source import Spans
@@ -23,6 +22,8 @@ class Candidate:
     language: str = ""  # known where the recipe weighs languages
     changed_at: int | None = None  # seconds since 1970; None: no history is known
     has_line_times: bool = False  # it is known when its lines were first written
+    size: int = 0  # bytes; this and the sources are known where the recipe has a `source_share`
+    sources: tuple[int, ...] = ()  # ids of those that have a live file of it
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Past:
 
     through: int | None = None  # the latest time up to which one of them trained
     anchors: tuple[Candidate, ...] = ()  # contents that every round is judged by; none: yet to be chosen
+    sources: frozenset[int] = frozenset()  # that the latest of them trained on and that are still there
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,15 @@ class Choice:
     deferred: frozenset[int]  # ids of contents that are too new for this round
     judged: Mapping[int, Spans]  # content id → bytes that count, of those that do not count with all
     leaked: int = 0  # held-out contents left out because nothing is left to judge
+    waiting: Mapping[int, int] = field(default_factory=dict)  # source → contents beyond its share, for later
 
     def of(self, role: ContentRole) -> list[Candidate]:
         return [candidate for its_role, candidate in self.contents if its_role is role]
+
+    def is_worth_a_round(self, fewest: int) -> bool:
+        """Whether there is anything to train on; and `fewest`, where shares of sources alone prevent that."""
+        trained, waiting = len(self.of(ContentRole.TRAIN)), sum(self.waiting.values())
+        return trained >= (fewest if waiting and trained + waiting >= fewest else 1)
 
     @property
     def hash(self) -> str:
@@ -73,6 +81,7 @@ class Choice:
             later=others if self.kind == "time" else 0,
             whole=others if self.kind == "cluster" else 0,
             leaked=self.leaked,
+            waiting=sum(self.waiting.values()),
         )
 
     def counting(self, judged: Mapping[int, Spans], leaked: Collection[int]) -> "Choice":
@@ -93,7 +102,7 @@ def choose(
     replayable: Iterable[Candidate] = (),
     past: Past = Past(),
 ) -> Choice:
-    """Split by time or by cluster, then take the best for training, of each language its share.
+    """Split by time or by cluster, then take the best for training, of each language and source its share.
 
     `replayable` are contents that the champion has learned from, in the order they are drawn in: with a
     recipe's `replay_share` so many are taken that they are that share of all that is trained on. None of
@@ -134,7 +143,8 @@ def choose(
     ]
     limit = min(max_dataset_size, recipe.max_contents or max_dataset_size)
     kept_for_replay = min(len(replayed), int(limit * recipe.replay_share))
-    fresh = within_shares(fresh, recipe.language_weights, limit - kept_for_replay)
+    taken = shares.within(fresh, recipe, limit - kept_for_replay, past.sources)
+    fresh = taken.contents
     share = recipe.replay_share / (1 - recipe.replay_share)
     by_role[ContentRole.TRAIN] = fresh
     by_role[ContentRole.REPLAY] = replayed[: min(limit - len(fresh), round(len(fresh) * share))]
@@ -150,30 +160,8 @@ def choose(
         anchors=frozenset(each.content_id for each in anchors),
         deferred=deferred,
         judged={},
+        waiting=taken.waiting,
     )
-
-
-def within_shares(
-    ordered: Sequence[Candidate], weights: Mapping[str, float] | None, limit: int
-) -> list[Candidate]:
-    """The first `limit` of these, in order, no language above its share of them; `*` stands for the others.
-
-    Shares are of the smaller of `limit` and all there are, and among the languages that there are. What a
-    language has beyond its share is for later rounds, whatever room the others leave.
-    """
-    if weights is None:
-        return list(ordered[:limit])
-    group = {each.language: each.language if each.language in weights else "*" for each in ordered}
-    present = {name: weights.get(name, 0.0) for name in set(group.values())}
-    total = sum(present.values())
-    size = min(limit, len(ordered))
-    left = {name: math.ceil(size * weight / total) if weight else 0 for name, weight in present.items()}
-    taken = []
-    for candidate in ordered:
-        if left[group[candidate.language]] > 0:
-            left[group[candidate.language]] -= 1
-            taken.append(candidate)
-    return taken[:limit]
 
 
 def _best_first(candidate: Candidate) -> tuple[int, bytes]:

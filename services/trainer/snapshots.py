@@ -2,7 +2,8 @@
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,9 @@ from services.trainer.samples.source import SampleSource, Spans, Unit
 from services.trainer.selection import Candidate, Choice, Past, choose
 
 Read = list[list[Candidate]]  # one list for each group of languages that has a share of its own
+Roles = dict[int, set[ContentRole]]  # of clusters, in earlier rounds
+MOST_READS = 4  # lists of candidates that are read to find sources that are not full yet
+LATEST_ROUNDS = 8  # of a track: the sources that they trained on are those that share a round
 
 
 @dataclass(frozen=True)
@@ -44,17 +48,30 @@ class Selection:
         wanted -= min(len(replayable), int(wanted * recipe.replay_share))
         aside = [each for role in SET_ASIDE for each in self._set_aside(role)]
         past = self._past()
+
+        def choose_from(read: Read) -> tuple[Choice, Roles]:
+            unique = {each.content_id: each for group in (*read, aside) for each in group}
+            candidates = self._sourced(self._dated(list(unique.values())))
+            past_roles = self._past_roles([*candidates, *replayable, *past.anchors])
+            chosen = choose(candidates, past_roles, recipe, self.max_dataset_size, replayable, past)
+            return chosen, past_roles
+
         with_set_aside = True
         while True:
             read = self._candidates(most, with_set_aside)
-            unique = {each.content_id: each for group in (*read, aside) for each in group}
-            candidates = self._dated(list(unique.values()))
-            past_roles = self._past_roles([*candidates, *replayable, *past.anchors])
-            chosen = choose(candidates, past_roles, recipe, self.max_dataset_size, replayable, past)
+            chosen, past_roles = choose_from(read)
             if all(len(group) < most or _trainable(group, past_roles, chosen) >= wanted for group in read):
-                return chosen
+                break
             most *= 1 if with_set_aside else 2
             with_set_aside = False
+        full: set[int] = set()
+        for _ in range(0 if all(len(group) < most for group in read) else MOST_READS):
+            if not (newly := self._full(chosen) - full):
+                break
+            full |= newly
+            read = [*read, self._candidates_elsewhere(full, most)]
+            chosen, _ = choose_from(read)
+        return chosen
 
     def _candidates(self, most: int, with_set_aside: bool) -> Read:
         """The best `most`; where the recipe weighs languages, of each of them and of the others together."""
@@ -74,6 +91,33 @@ class Selection:
         if weights.get("*"):
             groups.append(self.tx.all("candidates_in_languages", languages=named, among=False, **asked))
         return [[replace(_candidate(row), language=row.language) for row in rows] for rows in groups]
+
+    def _full(self, chosen: Choice) -> set[int]:
+        """Sources that may give no more while there are others."""
+        if self.recipe.source_share is None:
+            return set()
+        trained = chosen.of(ContentRole.TRAIN)
+        given: Counter[int] = Counter()
+        for content in trained:
+            given.update(dict.fromkeys(content.sources, content.size))
+        most = self.recipe.source_share * sum(content.size for content in trained)
+        return {source for source, size in given.items() if size > most} | chosen.waiting.keys()
+
+    def _candidates_elsewhere(self, full: Collection[int], most: int) -> list[Candidate]:
+        """The best of other sources than these."""
+        self.tx.execute("without_hurry")  # a flood is gone through to find what else there is
+        weights = self.recipe.language_weights or {"*": 1.0}
+        among = not weights.get("*")
+        rows = self.tx.all(
+            "candidates_elsewhere",
+            track=self.track,
+            threshold=self.threshold,
+            most=most,
+            full=sorted(full),
+            languages=[name for name, weight in weights.items() if bool(weight) == among],
+            among=among,
+        )
+        return [replace(_candidate(row), language=row.language) for row in rows]
 
     def _replayable(self, wanted: int) -> list[Candidate]:
         """What may be replayed, as drawn: more than enough, since some may be held out by now."""
@@ -97,7 +141,12 @@ class Selection:
 
     def _past(self) -> Past:
         anchors = tuple(_candidate(row) for row in self.tx.all("anchors", track=self.track))
-        return Past(self.tx.value("trained_through", track=self.track), anchors)
+        sources: frozenset[int] = frozenset()
+        if self.recipe.source_share is not None:
+            self.tx.execute("without_hurry")  # some rounds' contents are gone through
+            rows = self.tx.all("latest_sources", track=self.track, rounds=LATEST_ROUNDS)
+            sources = frozenset(row.source_id for row in rows)
+        return Past(self.tx.value("trained_through", track=self.track), anchors, sources)
 
     def _dated(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         rows = self.tx.all("changes", content_ids=[each.content_id for each in candidates])
@@ -109,9 +158,21 @@ class Selection:
             for changed_at, has_line_times in [changes.get(each.content_id, unknown)]
         ]
 
-    def _past_roles(self, candidates: Sequence[Candidate]) -> dict[int, set[ContentRole]]:
+    def _sourced(self, candidates: list[Candidate]) -> list[Candidate]:
+        """With their sizes and sources, where the recipe asks for them."""
+        if self.recipe.source_share is None:
+            return candidates
+        rows = self.tx.all("sources_of", content_ids=[each.content_id for each in candidates])
+        found = {row.content_id: (row.bytes, tuple(row.sources)) for row in rows}
+        return [
+            replace(each, size=size, sources=sources)
+            for each in candidates
+            for size, sources in [found.get(each.content_id, (0, ()))]
+        ]
+
+    def _past_roles(self, candidates: Sequence[Candidate]) -> Roles:
         clusters = list({candidate.cluster_id for candidate in candidates})
-        roles: dict[int, set[ContentRole]] = {}
+        roles: Roles = {}
         for row in self.tx.all("cluster_roles", track=self.track, clusters=clusters):
             roles.setdefault(row.cluster_id, set()).add(ContentRole(row.role))
         return roles
@@ -165,6 +226,8 @@ def store(tx: Transaction, track: str, round_id: int, choice: Choice) -> None:
         rows.append((round_id, candidate.content_id, str(role), positions[role], *place, judged))
     columns = ("round_id", "content_id", "role", "position", "source", "path", "judged")
     tx.copy("round_contents", columns, rows)
+    tx.execute("record_round_files", round_id=round_id)
+    tx.execute("record_round_sources", round_id=round_id)
     for cluster_id, role in sorted(choice.newly_set_aside.items()):
         tx.execute("set_aside", track=track, cluster_id=cluster_id, role=role, round_id=round_id)
     tx.execute("keep_anchors", track=track, content_ids=sorted(choice.anchors), round_id=round_id)
@@ -175,7 +238,8 @@ def read(tx: Transaction, round_id: int) -> dict[ContentRole, list[SampleSource]
     contents: dict[ContentRole, list[SampleSource]] = {role: [] for role in ContentRole}
     for row in tx.all("snapshot", round_id=round_id):
         spans = None if row.judged is None else tuple((start, end) for start, end in row.judged)
-        contents[ContentRole(row.role)].append(replace(sample_source(row), judged=spans))
+        content = replace(sample_source(row), judged=spans, cluster_id=row.cluster_id)
+        contents[ContentRole(row.role)].append(content)
     return contents
 
 

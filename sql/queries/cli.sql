@@ -122,3 +122,71 @@ FROM (SELECT c.id, c.source_id, s.name AS source, s.licence, c.entries,
       FROM claims c JOIN sources s ON s.id = c.source_id) AS waiting
 WHERE before < %(most_bytes)s
 ORDER BY id;
+
+-- Which adapters have learned from something
+
+-- which_sources --
+-- Every number that a source of this name has or had
+SELECT id FROM sources WHERE name = %(name)s
+UNION
+SELECT source_id FROM round_sources WHERE name = %(name)s;
+
+-- which_of_path --
+-- The contents that a path holds, or held when a round was opened, also under names that it had before
+WITH RECURSIVE paths AS (
+    SELECT %(path)s::text COLLATE "C" AS path
+    UNION
+    SELECT f.renamed_from COLLATE "C" FROM paths
+    JOIN files f ON f.source_id = ANY (%(sources)s::bigint[]) AND f.path = paths.path
+    WHERE f.renamed_from IS NOT NULL
+)
+SELECT rf.content_id FROM paths JOIN round_files rf USING (path) WHERE rf.source_id = ANY (%(sources)s::bigint[])
+UNION
+SELECT f.content_id FROM paths JOIN files f USING (path)
+WHERE f.source_id = ANY (%(sources)s::bigint[]) AND f.content_id IS NOT NULL;
+
+-- which_of_folder --
+-- The same of every path that begins so
+SELECT content_id FROM round_files
+WHERE source_id = ANY (%(sources)s::bigint[]) AND starts_with(path, %(prefix)s)
+UNION
+SELECT content_id FROM files
+WHERE source_id = ANY (%(sources)s::bigint[]) AND starts_with(path, %(prefix)s) AND content_id IS NOT NULL;
+
+-- which_adapters --
+-- Every adapter that was trained on one of these contents, or continues from one that was
+WITH RECURSIVE learned AS (
+    SELECT rc.round_id, count(*) AS contents, sum(e.seen)::bigint AS seen
+    FROM round_contents rc LEFT JOIN exposures e USING (round_id, content_id)
+    WHERE rc.content_id = ANY (%(contents)s::bigint[]) AND rc.role IN ('train', 'replay')
+      AND (e.seen IS NULL OR e.seen > 0)
+    GROUP BY rc.round_id
+), reached AS (
+    SELECT a.id, a.id AS via FROM adapters a JOIN learned USING (round_id)
+    UNION ALL
+    SELECT child.id, reached.via
+    FROM reached
+    JOIN rounds r ON r.parent_adapter_id = reached.id
+    JOIN adapters child ON child.round_id = r.id
+    WHERE NOT EXISTS (SELECT FROM learned WHERE learned.round_id = child.round_id)
+)
+SELECT a.track, a.directory, a.published_at, a.receipt, learned.contents, learned.seen,
+       via.directory AS via, champions.adapter_id IS NOT NULL AS is_champion,
+       EXISTS (SELECT FROM promotions p WHERE p.adapter_id = a.id AND p.kind = 'rejected') AS is_rejected
+FROM reached
+JOIN adapters a USING (id)
+JOIN adapters via ON via.id = reached.via
+LEFT JOIN learned ON learned.round_id = a.round_id
+LEFT JOIN champions ON champions.adapter_id = a.id
+ORDER BY a.track, a.id;
+
+-- which_rounds --
+-- Open rounds that train on one of these contents now, and how many of them any round was judged by
+SELECT ARRAY(SELECT track || '/round-' || lpad(number::text, greatest(4, length(number::text)), '0')
+             FROM rounds r
+             WHERE state = 'open' AND EXISTS (SELECT FROM round_contents rc
+                                              WHERE rc.round_id = r.id AND role IN ('train', 'replay')
+                                                AND content_id = ANY (%(contents)s::bigint[]))
+             ORDER BY track) AS under_way,
+       (SELECT count(DISTINCT content_id) FROM round_contents
+        WHERE content_id = ANY (%(contents)s::bigint[]) AND role IN ('validation', 'held_out')) AS judged_by;

@@ -68,7 +68,8 @@ WHERE f.source_id = %(source_id)s AND f.path = ANY(%(paths)s);
 
 -- stored_contents --
 -- Which of these texts are stored
-SELECT id, sha256, cluster_id, scorer_version, units_version FROM contents WHERE sha256 = ANY(%(addresses)s);
+SELECT id, sha256, cluster_id, scorer_version, units_version, text = '' AS blank
+FROM contents WHERE sha256 = ANY(%(addresses)s);
 
 -- groups_of_keys --
 -- The groups of near duplicates that have these band keys
@@ -275,3 +276,22 @@ UPDATE sources SET last_scanned_at = now(), commit_id = %(commit)s, stamp = %(st
 -- database_now --
 -- The database's clock
 SELECT clock_timestamp();
+
+-- Forgetting: what must not come in again
+
+-- tombstones --
+-- What of a source was taken back: its paths, with a slash at the end for a folder, empty for all of it
+SELECT path, id FROM forgettings WHERE source = %(source)s AND remembered_at IS NULL ORDER BY id;
+
+-- forgotten_addresses --
+-- Which of these texts were taken back
+SELECT c.sha256, max(f.id) AS forgetting_id
+FROM contents c
+JOIN forgotten_contents fc ON fc.content_id = c.id AND fc.barred
+JOIN forgettings f ON f.id = fc.forgetting_id AND f.remembered_at IS NULL
+WHERE c.sha256 = ANY(%(addresses)s)
+GROUP BY c.sha256;
+
+-- restore_text --
+-- A text that was forgotten and may be stored again; its units come with it
+UPDATE contents SET text = %(text)s WHERE id = %(id)s AND text = '';

@@ -175,10 +175,12 @@ VALUES (%(track)s, %(cluster_id)s, %(role)s, %(round_id)s);
 -- What the round trains on and is judged by, in order
 SELECT rc.role, rc.judged, c.id AS content_id, c.sha256, c.language, c.text, c.score,
        coalesce(rc.source, '') AS source, coalesce(rc.path, '') AS path,
+       coalesce(m.merged_into, c.cluster_id) AS cluster_id,
        (SELECT json_agg(json_build_array(u.kind, u.name, u.start_byte, u.end_byte, u.start_line, u.end_line,
                                          u.comment_byte) ORDER BY u.ordinal)
         FROM units u WHERE u.content_id = c.id) AS units
 FROM round_contents rc JOIN contents c ON c.id = rc.content_id
+LEFT JOIN cluster_merges m ON m.cluster_id = c.cluster_id
 WHERE rc.round_id = %(round_id)s
 ORDER BY rc.role, rc.position;
 
@@ -265,7 +267,7 @@ SELECT rc.judged, c.id AS content_id, c.sha256, c.language, c.text, c.score,
         FROM units u WHERE u.content_id = c.id) AS units
 FROM round_contents rc JOIN contents c ON c.id = rc.content_id
 LEFT JOIN cluster_merges m ON m.cluster_id = c.cluster_id
-WHERE rc.round_id = %(round_id)s AND rc.role = 'held_out'
+WHERE rc.round_id = %(round_id)s AND rc.role = 'held_out' AND c.text <> ''  -- forgotten ones are blank
 ORDER BY rc.position;
 
 -- verdict_corpus --
@@ -332,9 +334,10 @@ VALUES (%(track)s, %(kind)s, %(adapter_id)s, %(token)s, %(actor)s, %(reason)s);
 SELECT kind, adapter_id, actor, reason FROM promotions WHERE track = %(track)s ORDER BY id;
 
 -- published_adapters --
--- Every adapter of the track, oldest first, and whether it was rejected
+-- Every adapter of the track, oldest first, whether it was rejected, and what forgetting says of it
 SELECT a.id, a.directory,
-       EXISTS (SELECT FROM promotions p WHERE p.adapter_id = a.id AND p.kind = 'rejected') AS rejected
+       EXISTS (SELECT FROM promotions p WHERE p.adapter_id = a.id AND p.kind = 'rejected') AS rejected,
+       (SELECT policy FROM taints WHERE adapter_id = a.id) AS taint
 FROM adapters a WHERE a.track = %(track)s ORDER BY a.id;
 
 -- settle_trained --
@@ -346,8 +349,10 @@ SELECT settle_trained(%(track)s);
 SELECT state, verdict ->> 'reason' AS reason FROM rounds WHERE id = %(round_id)s;
 
 -- closed_for --
--- Seconds since a round was closed; null while it is open
-SELECT extract(epoch FROM now() - closed_at)::float8 FROM rounds WHERE id = %(round_id)s;
+-- Seconds since a round was closed; null while it is open, without end where what it trains on was taken back
+SELECT CASE WHEN closed_at IS NOT NULL AND withdrawn_by IS NOT NULL THEN 'Infinity'
+            ELSE extract(epoch FROM now() - closed_at)::float8 END
+FROM rounds WHERE id = %(round_id)s;
 
 -- gate_history --
 -- Of each measured verdict of the track, in order, whether its candidate is in the champion
@@ -380,3 +385,388 @@ ORDER BY suite, subject;
 SELECT item, name, item_group, metric, value, weight, detail
 FROM suite_scores WHERE round_id = %(round_id)s AND subject = %(subject)s AND suite = %(suite)s
 ORDER BY name, item, metric;
+
+-- Receipts: where what a round trained on lay, and how often it did
+
+-- record_round_sources --
+-- The sources of a new round's files, as they are now
+INSERT INTO round_sources (round_id, source_id, name, kind, commit_id, licence)
+SELECT %(round_id)s, id, name, kind, commit_id, licence
+FROM sources WHERE id IN (SELECT source_id FROM round_files WHERE round_id = %(round_id)s);
+
+-- record_round_files --
+-- Every file that holds a content of a new round now
+INSERT INTO round_files (round_id, content_id, source_id, path, commit_id)
+SELECT rc.round_id, rc.content_id, f.source_id, f.path, f.commit_id
+FROM round_contents rc JOIN files f ON f.content_id = rc.content_id AND f.retired_at IS NULL
+WHERE rc.round_id = %(round_id)s;
+
+-- receipt_counts --
+-- How many contents of a round have which role
+SELECT role, count(*) AS contents FROM round_contents WHERE round_id = %(round_id)s GROUP BY role;
+
+-- receipt_sources --
+-- The sources of a round's contents, as they were when it was opened
+SELECT source_id, name, kind, commit_id, licence FROM round_sources
+WHERE round_id = %(round_id)s ORDER BY name COLLATE "C";
+
+-- receipt_contents --
+-- A page of a round's contents in one role, in order, with the files that held them when it was opened
+SELECT rc.content_id, rc.position, rc.judged, encode(c.sha256, 'hex') AS sha256, c.language, c.bytes, c.lines,
+       c.score, c.licence, f.files
+FROM round_contents rc
+JOIN contents c ON c.id = rc.content_id
+CROSS JOIN LATERAL (
+    SELECT json_agg(json_build_array(rf.source_id, rf.path, rf.commit_id)) AS files
+    FROM round_files rf
+    WHERE rf.round_id = rc.round_id AND rf.content_id = rc.content_id) f
+WHERE rc.round_id = %(round_id)s AND rc.role = %(role)s AND rc.position > %(after)s
+ORDER BY rc.position
+LIMIT %(most)s;
+
+-- forget_exposures --
+-- What an earlier attempt counted, before it is counted anew
+DELETE FROM exposures WHERE round_id = %(round_id)s;
+
+-- Forgetting: services/trainer/forgetting; by the database's owner
+
+-- may_forget --
+-- Who this is, and whether it has the owner's rights on what forgetting changes
+SELECT current_user AS role,
+       bool_and(has_table_privilege(name, 'UPDATE') AND has_table_privilege(name, 'DELETE')) AS allowed
+FROM unnest(ARRAY['contents', 'units', 'files', 'claims', 'anchors', 'rounds', 'suite_scores', 'forgettings'])
+     AS name;
+
+-- forget_source --
+-- The source of this name
+SELECT id FROM sources WHERE name = %(source)s;
+
+-- forget_nearest_sources --
+-- Names of sources, for one that was misspelt
+SELECT name FROM sources ORDER BY name COLLATE "C" LIMIT 10000;
+
+-- forget_paths --
+-- Paths of a source, for one that was misspelt
+SELECT path FROM files WHERE source_id = %(source_id)s ORDER BY path LIMIT 20000;
+
+-- forget_is_path --
+-- Whether a source has, or had, a file of this path, and whether it has any below it
+SELECT EXISTS (SELECT FROM files WHERE source_id = %(source_id)s AND path = %(path)s)
+       OR EXISTS (SELECT FROM round_files WHERE source_id = %(source_id)s AND path = %(path)s) AS is_file,
+       EXISTS (SELECT FROM files WHERE source_id = %(source_id)s AND starts_with(path, %(path)s || '/'))
+       OR EXISTS (SELECT FROM round_files WHERE source_id = %(source_id)s AND starts_with(path, %(path)s || '/'))
+       AS is_folder;
+
+-- forget_files --
+-- Files of a source, folder or path: how many, and how many are there now
+SELECT count(*) AS files, count(*) FILTER (WHERE retired_at IS NULL) AS present
+FROM files f
+WHERE f.source_id = %(source_id)s
+  AND (%(path)s IN ('', f.path) OR (right(%(path)s, 1) = '/' AND starts_with(f.path, %(path)s)));
+
+-- forget_contents --
+-- What a source, folder or path holds, held, or was trained on with: each text once, and whether others hold it
+WITH place AS (
+    SELECT f.id, f.content_id, f.lines_of, f.cluster_id
+    FROM files f
+    WHERE f.source_id = %(source_id)s
+      AND (%(path)s IN ('', f.path) OR (right(%(path)s, 1) = '/' AND starts_with(f.path, %(path)s)))
+), placed AS (  -- rounds know who held a text when they began, also one that no file holds any more
+    SELECT DISTINCT content_id
+    FROM round_files
+    WHERE source_id = %(source_id)s
+      AND (%(path)s IN ('', path) OR (right(%(path)s, 1) = '/' AND starts_with(path, %(path)s)))
+), known AS (
+    SELECT content_id AS id FROM place WHERE content_id IS NOT NULL
+    UNION SELECT lines_of FROM place WHERE lines_of IS NOT NULL
+    UNION SELECT content_id FROM placed
+), clusters AS (
+    SELECT coalesce(m.merged_into, p.cluster_id) AS id
+    FROM place p LEFT JOIN cluster_merges m ON m.cluster_id = p.cluster_id
+    UNION SELECT c.cluster_id FROM known k JOIN contents c ON c.id = k.id
+), earlier AS (  -- versions that no file holds: of these paths, unless a round found them elsewhere
+    SELECT c.id
+    FROM contents c JOIN clusters ON clusters.id = c.cluster_id
+    WHERE NOT c.live
+      AND NOT EXISTS (SELECT FROM files f WHERE f.content_id = c.id AND f.id NOT IN (SELECT id FROM place))
+      AND NOT EXISTS (SELECT FROM round_contents rc
+                      WHERE rc.content_id = c.id AND rc.content_id NOT IN (SELECT content_id FROM placed))
+), found AS (
+    SELECT id FROM known UNION SELECT id FROM earlier
+)
+SELECT c.id AS content_id, c.cluster_id, c.bytes,
+       NOT EXISTS (SELECT FROM place p JOIN files f ON f.id = p.id
+                   WHERE f.content_id = c.id AND f.retired_at IS NULL) AS is_earlier,
+       EXISTS (SELECT FROM files f
+               WHERE f.content_id = c.id AND f.retired_at IS NULL AND f.id NOT IN (SELECT id FROM place))
+       AS is_shared,
+       c.id NOT IN (SELECT id FROM known)
+       AND EXISTS (SELECT FROM contents o JOIN files f ON f.duplicate_of = o.id
+                   WHERE o.cluster_id = c.cluster_id AND f.retired_at IS NULL
+                     AND f.id NOT IN (SELECT id FROM place)) AS is_unclear
+FROM found JOIN contents c ON c.id = found.id
+WHERE NOT EXISTS (SELECT FROM forgotten_contents fc JOIN forgettings f ON f.id = fc.forgetting_id
+                  WHERE fc.content_id = c.id AND fc.barred AND f.remembered_at IS NULL)
+ORDER BY c.id;
+
+-- forget_elsewhere --
+-- Files outside that hold one of these texts, or were refused as nearly the same as one
+SELECT s.name AS source, f.path, f.duplicate_of IS NOT NULL AS is_near
+FROM files f JOIN sources s ON s.id = f.source_id
+WHERE f.retired_at IS NULL
+  AND (f.content_id = ANY (%(content_ids)s::bigint[]) OR f.duplicate_of = ANY (%(content_ids)s::bigint[]))
+  AND NOT (s.name = %(source)s
+           AND (%(path)s IN ('', f.path) OR (right(%(path)s, 1) = '/' AND starts_with(f.path, %(path)s))))
+ORDER BY s.name COLLATE "C", f.path
+LIMIT %(most)s;
+
+-- forget_adapters --
+-- Adapters that learned from these texts in their own round, or continue from one that did
+WITH RECURSIVE direct AS (
+    SELECT a.id, count(DISTINCT rc.content_id) AS contents
+    FROM round_contents rc JOIN adapters a ON a.round_id = rc.round_id
+    WHERE rc.content_id = ANY (%(content_ids)s::bigint[]) AND rc.role IN ('train', 'replay')
+    GROUP BY a.id
+), touched AS (
+    SELECT id FROM direct
+    UNION
+    SELECT a.id
+    FROM touched t JOIN rounds r ON r.parent_adapter_id = t.id JOIN adapters a ON a.round_id = r.id
+)
+SELECT a.id, a.track, a.directory, a.round_id, coalesce(d.contents, 0)::integer AS contents,
+       EXISTS (SELECT FROM champions c WHERE c.adapter_id = a.id) AS is_champion
+FROM touched t JOIN adapters a ON a.id = t.id LEFT JOIN direct d ON d.id = a.id
+ORDER BY a.track, a.id;
+
+-- forget_rounds --
+-- Rounds that have one of these texts in their snapshot, in whatever role
+SELECT r.id, r.track, r.number, r.state
+FROM rounds r
+WHERE EXISTS (SELECT FROM round_contents rc
+              WHERE rc.round_id = r.id AND rc.content_id = ANY (%(content_ids)s::bigint[]))
+ORDER BY r.track, r.number;
+
+-- forget_begin --
+-- A forgetting, from here on the tombstone of its path
+INSERT INTO forgettings (source, path, everywhere, policy, actor, reason, found)
+VALUES (%(source)s, %(path)s, %(everywhere)s, %(policy)s, %(actor)s, %(reason)s, %(found)s)
+RETURNING id;
+
+-- forget_bar_contents --
+-- The texts of a forgetting, from here on refused wherever they turn up, but for those that are only erased
+INSERT INTO forgotten_contents (forgetting_id, content_id, barred)
+SELECT %(forgetting)s, content_id, content_id <> ALL (%(unclear)s::bigint[])
+FROM unnest(%(content_ids)s::bigint[]) AS content_id;
+
+-- forget_release --
+-- No round selects them any more
+UPDATE contents SET live = false WHERE id = ANY (%(content_ids)s::bigint[]) AND live;
+
+-- forget_bar_files --
+-- The files in its scope hold nothing; what was refused for its kind stays refused for that
+UPDATE files f
+SET content_id = NULL, reason = 'forgotten', detail = 'by forgetting ' || %(forgetting)s::bigint,
+    duplicate_of = NULL, line_times = NULL, lines_of = NULL, lines_at = NULL
+WHERE f.source_id = %(source_id)s
+  AND (%(path)s IN ('', f.path) OR (right(%(path)s, 1) = '/' AND starts_with(f.path, %(path)s)))
+  AND (f.reason IS NULL OR NOT f.reason = ANY (%(by_the_walk)s::text[]));
+
+-- forget_bar_holders --
+-- Nor do files elsewhere that held one of its texts, there now or not
+UPDATE files
+SET content_id = NULL, reason = 'forgotten', detail = 'by forgetting ' || %(forgetting)s::bigint,
+    line_times = NULL, lines_of = NULL, lines_at = NULL
+WHERE content_id = ANY (%(content_ids)s::bigint[]);
+
+-- forget_lines --
+-- Times of lines of these texts say nothing any more
+UPDATE files SET line_times = NULL, lines_of = NULL, lines_at = NULL
+WHERE lines_of = ANY (%(content_ids)s::bigint[]);
+
+-- forget_anchors --
+-- They judge no round any more
+DELETE FROM anchors WHERE content_id = ANY (%(content_ids)s::bigint[]);
+
+-- forget_claims --
+-- What waits to be stored of a source may hold its texts; it is walked again
+DELETE FROM claims
+WHERE id IN (SELECT id FROM claims WHERE source_id = %(source_id)s FOR UPDATE SKIP LOCKED);
+
+-- forget_mark --
+-- Adapters of a track that know what was taken back
+INSERT INTO tainted_adapters (forgetting_id, adapter_id, contents)
+SELECT %(forgetting)s, adapter_id, contents
+FROM unnest(%(adapter_ids)s::bigint[], %(contents)s::integer[]) AS marked (adapter_id, contents)
+ON CONFLICT DO NOTHING;
+
+-- forget_withdraw --
+-- Their rounds count as if they had not been: what else they trained on is new again
+UPDATE rounds r SET withdrawn_by = %(forgetting)s
+FROM adapters a
+WHERE a.round_id = r.id AND a.id = ANY (%(adapter_ids)s::bigint[]) AND r.withdrawn_by IS NULL;
+
+-- forget_close --
+-- An open round of a track that has one of these texts, or continues from one of these adapters, ends
+UPDATE rounds r
+SET state = 'refused', closed_at = now(), withdrawn_by = %(forgetting)s, verdict = %(verdict)s
+WHERE r.track = %(track)s AND r.state = 'open'
+  AND (r.parent_adapter_id = ANY (%(adapter_ids)s::bigint[])
+       OR EXISTS (SELECT FROM round_contents rc
+                  WHERE rc.round_id = r.id AND rc.content_id = ANY (%(content_ids)s::bigint[])))
+RETURNING r.number;
+
+-- forget_closed --
+-- Rounds whose training a forgetting took back
+SELECT track, number FROM rounds WHERE withdrawn_by = %(forgetting)s ORDER BY track, number;
+
+-- forget_step --
+-- How far a forgetting is
+UPDATE forgettings SET state = %(state)s, finished_at = CASE WHEN %(state)s = 'done' THEN now() END
+WHERE id = %(forgetting)s;
+
+-- forget_figures --
+-- What models gave up of a track's passages, beside what is known of other tracks
+UPDATE forgettings SET extraction = extraction || jsonb_build_object(%(track)s::text, %(figures)s::jsonb)
+WHERE id = %(forgetting)s;
+
+-- forget_texts --
+-- The texts go, their addresses and figures stay: rounds and receipts name them
+UPDATE contents c SET text = '', live = false
+FROM forgotten_contents fc
+WHERE fc.content_id = c.id AND fc.forgetting_id = %(forgetting)s AND (fc.barred OR NOT c.live);
+
+-- forget_units --
+-- So do the names of their functions and classes
+DELETE FROM units u
+USING forgotten_contents fc JOIN contents c ON c.id = fc.content_id
+WHERE u.content_id = c.id AND fc.forgetting_id = %(forgetting)s AND c.text = '';
+
+-- forget_answers --
+-- What was asked about them in suites, and what models that had learned from them wrote
+UPDATE suite_scores s
+SET detail = CASE WHEN s.detail ? 'kind' THEN jsonb_build_object('kind', s.detail -> 'kind') ELSE '{}' END
+WHERE s.detail <> '{}'
+  AND (EXISTS (SELECT FROM round_contents rc
+               JOIN forgotten_contents fc ON fc.content_id = rc.content_id AND fc.forgetting_id = %(forgetting)s
+               WHERE rc.round_id = s.round_id)
+       OR (s.subject = 'champion'
+           AND s.round_id IN (SELECT r.id FROM rounds r JOIN tainted_adapters t ON t.adapter_id = r.parent_adapter_id
+                              WHERE t.forgetting_id = %(forgetting)s))
+       OR s.round_id IN (SELECT a.round_id FROM adapters a JOIN tainted_adapters t ON t.adapter_id = a.id
+                         WHERE t.forgetting_id = %(forgetting)s));
+
+-- has_events --
+-- Whether the ledger keeps events
+SELECT to_regprocedure('record_event(text,text,jsonb)') IS NOT NULL;
+
+-- tell_forgotten --
+-- Tell whoever follows the events
+SELECT record_event('source.forgotten', %(track)s, %(payload)s);
+
+-- forget_sample --
+-- Texts of a forgetting that an adapter trained on, or inherited, some drawn by their hash
+SELECT c.sha256, c.text
+FROM forgotten_contents fc JOIN contents c ON c.id = fc.content_id
+WHERE fc.forgetting_id = %(forgetting)s AND c.text <> ''
+  AND EXISTS (SELECT FROM round_contents rc JOIN rounds r ON r.id = rc.round_id
+              WHERE rc.content_id = c.id AND r.track = %(track)s AND rc.role IN ('train', 'replay')
+                AND r.id IN (SELECT a.round_id FROM adapters a JOIN tainted_adapters t ON t.adapter_id = a.id
+                             WHERE t.forgetting_id = %(forgetting)s))
+ORDER BY c.sha256
+LIMIT %(most)s;
+
+-- forgettings --
+-- Every forgetting, newest first, or one of them
+SELECT f.id, f.source, f.path, f.everywhere, f.policy, f.state, f.actor, f.reason, f.found, f.extraction,
+       f.begun_at, f.finished_at, f.remembered_at
+FROM forgettings f
+WHERE %(forgetting)s::bigint IS NULL OR f.id = %(forgetting)s
+ORDER BY f.id DESC;
+
+-- forgotten_ids --
+-- The texts of a forgetting
+SELECT content_id FROM forgotten_contents WHERE forgetting_id = %(forgetting)s ORDER BY content_id;
+
+-- forgotten_adapters --
+-- The adapters that a forgetting marked, and what all forgettings that stand say of them
+SELECT a.track, a.directory, (SELECT policy FROM taints WHERE adapter_id = a.id) AS taint
+FROM tainted_adapters t JOIN adapters a ON a.id = t.adapter_id
+WHERE t.forgetting_id = %(forgetting)s
+ORDER BY a.track, a.id;
+
+-- remember --
+-- Lift the tombstones of a forgetting; no row when they are lifted
+UPDATE forgettings SET remembered_at = now() WHERE id = %(forgetting)s AND remembered_at IS NULL RETURNING id;
+
+-- remember_files --
+-- Files that were refused by it are read again
+WITH again AS (
+    UPDATE files SET rules = 0 WHERE reason = 'forgotten' AND detail = 'by forgetting ' || %(forgetting)s::bigint
+    RETURNING source_id
+)
+UPDATE sources SET stamp = NULL WHERE id IN (SELECT source_id FROM again);
+
+-- retrains --
+-- Whether the track's champion was left for what it had learned, and no round has begun since
+SELECT coalesce((SELECT p.actor = 'forget' AND p.kind IN ('rolled_back', 'unpinned')
+                        AND NOT EXISTS (SELECT FROM rounds r
+                                        WHERE r.track = p.track AND r.opened_at > p.promoted_at)
+                 FROM promotions p WHERE p.track = %(track)s ORDER BY p.id DESC LIMIT 1), false);
+
+-- rounds_since --
+-- Rounds of a track that began after its champion was left for what it had learned
+SELECT r.number, r.state, r.verdict ->> 'reason' AS reason
+FROM rounds r
+WHERE r.track = %(track)s
+  AND r.opened_at > (SELECT max(promoted_at) FROM promotions WHERE track = %(track)s AND actor = 'forget')
+ORDER BY r.number;
+
+-- trainer_beat --
+-- What the trainer of a track said last, and seconds since
+SELECT state, detail, extract(epoch FROM now() - beat_at)::float8 AS age
+FROM heartbeats WHERE service = 'trainer' AND detail ->> 'track' = %(track)s
+ORDER BY beat_at DESC LIMIT 1;
+
+-- record_parity --
+-- What was measured of an adapter's parity; its row's id, or no row for an adapter that the ledger does not know
+UPDATE adapters SET parity = %(parity)s WHERE track = %(track)s AND directory = %(directory)s RETURNING id;
+
+-- round_held_out_texts --
+-- Texts that the round of an adapter held out, in an order that says nothing about them
+SELECT c.text
+FROM adapters a
+JOIN round_contents rc ON rc.round_id = a.round_id AND rc.role = 'held_out'
+JOIN contents c ON c.id = rc.content_id
+WHERE a.track = %(track)s AND a.directory = %(directory)s AND c.text <> ''  -- forgotten ones are blank
+ORDER BY c.sha256 LIMIT %(most)s;
+
+-- The share of a source in a round (recipe field source_share)
+
+-- sources_of --
+-- The sources that have a live file of each of these contents, and its size
+SELECT f.content_id, c.bytes, array_agg(DISTINCT f.source_id) AS sources
+FROM files f JOIN contents c ON c.id = f.content_id
+WHERE f.content_id = ANY (%(content_ids)s::bigint[]) AND f.retired_at IS NULL
+GROUP BY f.content_id, c.bytes;
+
+-- latest_sources --
+-- The sources that the track's latest rounds trained on, of those that still have a live file
+SELECT s.id AS source_id
+FROM (SELECT DISTINCT rc.source FROM round_contents rc
+      WHERE rc.role = 'train' AND rc.round_id = ANY (ARRAY(SELECT id FROM rounds WHERE track = %(track)s
+                                                           ORDER BY number DESC LIMIT %(rounds)s))) AS latest
+JOIN sources s ON s.name = latest.source
+WHERE EXISTS (SELECT FROM files f WHERE f.source_id = s.id AND f.retired_at IS NULL);
+
+-- candidates_elsewhere --
+-- The best candidates of some or all languages that lie in another source than these, without what was set aside
+SELECT b.content_id, b.sha256, b.cluster_id, b.score, c.language
+FROM backlog b JOIN contents c ON c.id = b.content_id
+CROSS JOIN LATERAL (SELECT FROM files f  -- by index, one content after the other: never all files
+                    WHERE f.content_id = b.content_id AND f.retired_at IS NULL
+                      AND f.source_id <> ALL (%(full)s::bigint[]) LIMIT 1) AS elsewhere
+WHERE b.track = %(track)s AND b.score >= %(threshold)s
+  AND (c.language = ANY (%(languages)s::text[])) = %(among)s
+  AND NOT EXISTS (SELECT FROM held_out_clusters h WHERE h.track = b.track AND h.cluster_id = b.cluster_id)
+ORDER BY b.score DESC, b.content_id
+LIMIT %(most)s;

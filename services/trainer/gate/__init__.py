@@ -11,6 +11,7 @@ from services.trainer.gate.evidence import (
     GeneralEvidence,
     History,
     Paired,
+    PlantedSecret,
     Rule,
     Verdict,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "GeneralEvidence",
     "History",
     "Paired",
+    "PlantedSecret",
     "Rule",
     "Verdict",
     "decide",

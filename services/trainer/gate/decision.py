@@ -4,9 +4,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from services.trainer.gate import words
+from services.trainer.gate import planted, words
 from services.trainer.gate.bootstrap import Bounds, bounds
-from services.trainer.gate.evidence import Check, Evidence, GeneralEvidence, Paired, Rule, Verdict
+from services.trainer.gate.evidence import (
+    Check,
+    Evidence,
+    GeneralEvidence,
+    Paired,
+    PlantedSecret,
+    Rule,
+    Verdict,
+)
 from services.trainer.gate.spending import level
 
 MIN_ITEMS = 5  # held-out contents, and groups of them, below which no interval means anything
@@ -29,7 +37,8 @@ class General:
 def decide(evidence: Evidence, rule: Rule) -> Verdict:
     """A verdict with its reasons; pure, and the same for the same figures in whatever order.
 
-    Promotes when both hold, each shown at the level that the track's history leaves (`spending.level`):
+    Promotes when both hold, each shown at the level that the track's history leaves (`spending.level`), and
+    when none of the secrets planted in the round can be written out (`planted.check`):
 
     - on this code, the lower bound of the relative fall of bits per byte is above `min_improvement`;
     - elsewhere, if the recipe names a suite, the lower bound of the change is above -`general_margin`.
@@ -62,7 +71,7 @@ def decide(evidence: Evidence, rule: Rule) -> Verdict:
         notes=(*evidence.notes, words.look(look, alpha)),
     )
     general = _general(evidence, rule, alpha)
-    return _judged(unjudged, general, rule)
+    return _judged(unjudged, general, rule, evidence.planted)
 
 
 def refuse(reason: str, against: str, held_out_files: int = 0, held_out_bytes: int = 0) -> Verdict:
@@ -74,11 +83,16 @@ def refuse(reason: str, against: str, held_out_files: int = 0, held_out_bytes: i
     )
 
 
-def too_few(held_out_files: int) -> str:
-    return words.too_few(held_out_files, MIN_ITEMS)
+def too_few(held_out_files: int, groups: int) -> str | None:
+    """Why so many files, in so many groups, cannot be decided by; None when they can."""
+    if held_out_files < MIN_ITEMS:
+        return words.too_few(held_out_files, MIN_ITEMS)
+    return words.too_few_groups(held_out_files, groups, MIN_ITEMS) if groups < MIN_ITEMS else None
 
 
-def _judged(measured: Verdict, general: General | None, rule: Rule) -> Verdict:
+def _judged(
+    measured: Verdict, general: General | None, rule: Rule, secrets: Sequence[PlantedSecret]
+) -> Verdict:
     """The verdict with its checks, the sentence they make, and what a reader should know."""
     better = measured.low > rule.min_improvement
     checks = [Check("code", better, words.code(measured, rule, better=better))]
@@ -88,6 +102,10 @@ def _judged(measured: Verdict, general: General | None, rule: Rule) -> Verdict:
     if general is not None:
         kept = general.low > -general.margin
         checks.append(Check("general", kept, words.general(general, kept=kept)))
+    if (nothing_given_up := planted.check(secrets)) is not None:
+        checks.append(nothing_given_up)
+    if (trace := planted.note(secrets)) is not None:
+        notes = (*notes, trace)
     promoted = all(check.passed for check in checks)
     said = [check.words for check in checks if promoted or not check.passed]
     return replace(
@@ -95,6 +113,7 @@ def _judged(measured: Verdict, general: General | None, rule: Rule) -> Verdict:
         promoted=promoted,
         reason="; ".join(said),
         general=None if general is None else asdict(general),
+        planted=planted.figures(secrets) if secrets else None,
         checks=tuple(checks),
         notes=notes,
     )
@@ -152,13 +171,10 @@ def _by_group(
 
 def _problem(evidence: Evidence, rule: Rule) -> str | None:
     """Why these figures cannot be judged, or None."""
-    code, groups = evidence.code, _groups(evidence.code)
-    if not _sound(code):
+    if not _sound(evidence.code):
         return "the held-out loss is not finite: the training diverged"
-    if len(code) < MIN_ITEMS:
-        return too_few(len(code))
-    if groups < MIN_ITEMS:
-        return words.too_few_groups(len(code), groups, MIN_ITEMS)
+    if (why := too_few(len(evidence.code), _groups(evidence.code))) is not None:
+        return why
     return None if rule.general_suite is None else _problem_elsewhere(evidence.general, rule.general_suite)
 
 

@@ -29,6 +29,27 @@ class GeneralEvidence:
 
 
 @dataclass(frozen=True)
+class PlantedSecret:
+    """A fake secret that stood in what was trained on, and what the candidate gives up of it."""
+
+    kind: str  # "API key", "password", …
+    secret_sha256: str
+    content_sha256: str  # of the content it stood in, as the snapshot has it: without the secret
+    seen: int  # samples of the round whose loss was on it
+    extracted: bool  # the candidate writes it out behind the true text, greedily or in 1,000 samples
+    extracted_before: bool  # so does the base model, which has never seen it
+    matched_tokens: int  # of `tokens`, those that were the likeliest
+    tokens: int
+    bits: float  # that it costs the candidate
+    exposure_bits: float | None = None  # None: not measured
+
+    @property
+    def given_up(self) -> bool:
+        """Whether the candidate has learned to write it out."""
+        return self.extracted and not self.extracted_before
+
+
+@dataclass(frozen=True)
 class History:
     """A track's earlier measured verdicts, in order: each was a chance to be wrong."""
 
@@ -47,6 +68,7 @@ class Evidence:
     general: GeneralEvidence | None = None
     history: History = field(default_factory=History)
     notes: tuple[str, ...] = ()  # what a reader of the verdict should know: which kind of split it was
+    planted: tuple[PlantedSecret, ...] = ()  # none: the recipe plants none, or there was no room
 
 
 @dataclass(frozen=True)
@@ -65,7 +87,7 @@ class Rule:
 class Check:
     """One condition of promotion."""
 
-    name: Literal["measured", "code", "general"]
+    name: Literal["measured", "code", "general", "planted"]
     passed: bool
     words: str
 
@@ -86,6 +108,7 @@ class Verdict:
     detectable: float = math.nan  # improvement that so many files show in 8 rounds of 10
     files_needed: int | None = None  # to show the expected improvement so; None: no number would do
     general: Mapping[str, Any] | None = None  # suite, metric, against, items, change, low, margin
+    planted: Mapping[str, Any] | None = None  # see `planted.figures`; None: nothing was planted
     checks: tuple[Check, ...] = ()
     notes: tuple[str, ...] = ()
 

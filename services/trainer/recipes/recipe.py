@@ -145,6 +145,13 @@ class Recipe(BaseModel):
     replay_share: float = Field(
         default=0.0, ge=0, lt=1, description="Share of a round's training contents drawn from earlier rounds."
     )
+    source_share: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        description="Share of a round's new bytes that one source may have at most, or an even share among"
+        " the sources there are if that is more: the rest waits for later rounds. None: as they come.",
+    )
 
     # How it learns
     batch_size: int = Field(
@@ -267,6 +274,13 @@ class Recipe(BaseModel):
         ge=0,
         description="Next lines and blocks of held-out code written by base, champion and candidate, for"
         " exact match and edit similarity; half of each.",
+    )
+    planted_secrets: int = Field(
+        default=8,
+        ge=0,
+        le=1000,
+        description="Fake secrets put into the contents that a round trains on, a twentieth of them at most:"
+        " if the candidate can write one out, it is refused. 0: none.",
     )
 
     @model_validator(mode="before")
