@@ -13,6 +13,11 @@ def inert(text: str) -> str:
     return "".join(_escape(char) if unicodedata.category(char) in HARMFUL else char for char in text)
 
 
+def inert_lines(text: str) -> str:
+    """The same of a text with lines and tabs, which stay what they are."""
+    return "\n".join("\t".join(map(inert, line.split("\t"))) for line in text.split("\n"))
+
+
 def _escape(char: str) -> str:
     number = ord(char)
     if number < 0x100:

@@ -2,19 +2,15 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
-from tempfile import TemporaryFile
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from services.cli import connection
+from services.cli import connection, modelprocess
 from services.cli.environment import Environment
 from services.cli.inert import inert
-from services.core.errors import ConfigurationError, StackError
 from services.core.models import Json
 from services.trainer.recipes import files as recipe_files
 from services.trainer.verdict import evidence
@@ -61,37 +57,7 @@ def run(environment: Environment, name: str | None, *, items: int, as_json: bool
 
 def measured(environment: Environment, champion: Champion, read: Json, items: int) -> Json:
     """What the process with the model found; its progress is shown while it runs."""
-    hub = str(environment.settings.cache_dir / "huggingface")
-    with (
-        TemporaryFile("w+", encoding="utf-8") as answer,  # larger than a pipe holds
-        subprocess.Popen(
-            [sys.executable, "-m", CHILD],
-            env={**os.environ, "HF_HOME": hub, **environment.variables},
-            stdin=subprocess.PIPE,
-            stdout=answer,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as child,
-    ):
-        assert child.stdin is not None
-        assert child.stderr is not None
-        try:
-            json.dump(asked(champion, read, items), child.stdin)
-            child.stdin.close()
-        except BrokenPipeError:
-            pass  # it ended before it had read everything, and said why
-        said = traced = ""
-        for line in child.stderr:
-            if not _show(line):
-                said = line.strip() or said
-                traced = traced or ("Traceback" if line.startswith("Traceback") else "")
-        child.wait()
-        if child.returncode == 0:
-            answer.seek(0)
-            return dict(json.load(answer))
-    if child.returncode == 1 and not traced:
-        raise ConfigurationError(inert(said))
-    raise StackError(f"{CHILD} ended with status {child.returncode}: {inert(said)}")
+    return modelprocess.ask(environment, CHILD, asked(champion, read, items))
 
 
 def asked(champion: Champion, read: Json, items: int) -> Json:
@@ -163,16 +129,3 @@ def _quality(value: float, gain: Difference | None) -> str:
     if gain is None:
         return f"{100 * value:.1f} %"
     return f"{100 * value:.1f} % ({100 * gain.low:+.1f} to {100 * gain.high:+.1f})"
-
-
-def _show(line: str) -> bool:
-    """A line of progress, `done of what`, written over by the next where somebody looks; no other line."""
-    if not line.startswith("progress "):
-        return False
-    done, total, what = line.removeprefix("progress ").strip().split(" ", 2)
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[K{inert(what)}: {done}/{total}" + ("\n" if done == total else ""))
-        sys.stderr.flush()
-    elif done == total:
-        sys.stderr.write(f"{inert(what)}: {total}\n")
-    return True

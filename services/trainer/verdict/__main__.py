@@ -55,8 +55,7 @@ def measured(sent: Json, settings: Settings) -> Json:
     token = settings.hf_token.get_secret_value() if settings.hf_token else None
     source = model.locate(recipe.base_model, recipe.revision, settings.cache_dir)
     tokenizer = model.load_tokenizer(source, token)
-    contents = [_content(each["content"]) for each in sent["held_out"]]
-    clusters = {each["content"]["content_id"]: each["cluster_id"] for each in sent["held_out"]}
+    contents = [_content(each) for each in sent["held_out"]]
     items = completion.items(contents, recipe, tokenizer)
     if not items:
         raise RatchetError(
@@ -66,7 +65,7 @@ def measured(sent: Json, settings: Settings) -> Json:
     began = time.perf_counter()
     indexes = {name: Index(texts) for name, texts in _by_source(sent["corpus"], contents).items()}
     index_seconds = time.perf_counter() - began
-    asked = arms.ask(items, indexes, clusters, recipe, tokenizer)
+    asked = arms.ask(items, indexes, recipe, tokenizer)
     with _loaded(recipe, source, token, Path(sent["champion"])) as trained:
         runs = [run.as_json() for run in _runs(trained, tokenizer, asked, recipe, Path(sent["champion"]))]
     return {

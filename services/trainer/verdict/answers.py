@@ -44,7 +44,7 @@ class Answer:
     """One completion under one arm."""
 
     name: str  # src/app.py:40
-    group: str  # its file: completions of one are not independent
+    group: str  # its file's cluster: completions of a file, and of near-duplicates, are not independent
     exact_match: float  # 1 or 0
     edit_similarity: float  # 0…1
     prompt_tokens: int
@@ -124,15 +124,15 @@ def figures(run: Run) -> Figures:
 def difference(
     before: Run, after: Run, metric: Metric, *, confidence: float = CONFIDENCE, seed: int = 0
 ) -> Difference:
-    """after - before, with an interval of a paired, studentised bootstrap over files (`gate.bootstrap`).
+    """after - before, with an interval of a paired, studentised bootstrap (`gate.bootstrap`).
 
-    Whole files are drawn, since what lies in one is alike (Miller 2024, arXiv 2411.00640, section 2.2).
-    One file alone says nothing: anything is possible then. Raises ValueError when the runs are not of the
-    same items.
+    Whole clusters of files are drawn, since what lies in one is alike (Miller 2024, arXiv 2411.00640,
+    section 2.2). One alone says nothing: anything is possible then. Raises ValueError when the runs are not
+    of the same items.
     """
     if [a.name for a in before.answers] != [a.name for a in after.answers] or not before.answers:
         raise ValueError(f"{before.arm} and {after.arm} did not answer the same items")
-    changes: dict[str, list[float]] = {}  # of each file
+    changes: dict[str, list[float]] = {}  # of each cluster
     for a, b in zip(before.answers, after.answers, strict=True):
         changes.setdefault(a.group, []).append(getattr(b, metric) - getattr(a, metric))
     sums = [(math.fsum(each), len(each)) for each in changes.values()]
@@ -145,7 +145,7 @@ def difference(
 
 
 def files(run: Run) -> int:
-    return len({answer.group for answer in run.answers})
+    return len({answer.name.rpartition(":")[0] for answer in run.answers})
 
 
 def differences(runs: Sequence[Run], metric: Metric) -> dict[tuple[Arm, Arm], Difference]:

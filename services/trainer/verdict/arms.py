@@ -34,14 +34,12 @@ class Asked:
         return self.shown if arm in WITH_SNIPPETS else self.plain
 
 
-def ask(
-    items: Sequence[Item], indexes: Mapping[str, Index], clusters: Mapping[int, int], recipe: Recipe,
-    tokenizer: Any,
-) -> list[Asked]:  # fmt: skip
+def ask(items: Sequence[Item], indexes: Mapping[str, Index], recipe: Recipe, tokenizer: Any) -> list[Asked]:
     """The items with what is found for each.
 
-    indexes: by source; clusters: of contents, by id. Snippets stand at the beginning of what is asked,
-    behind what the tokenizer or the chat template puts there, in addition to the code before the cursor.
+    items: of contents whose clusters are known; indexes: by source. Snippets stand at the beginning of what
+    is asked, behind what the tokenizer or the chat template puts there, in addition to the code before the
+    cursor.
     """
     encoder = Encoder(tokenizer)
     chat = recipe.objective == "completion_pairs"
@@ -58,7 +56,7 @@ def ask(
         found = indexes[source.repository].search(
             query_of(item.prefix),
             path=source.path,
-            cluster_id=clusters[source.content_id],
+            cluster_id=source.cluster_id,
             most=prompts.MOST_SNIPPETS,
         )
         seconds = time.perf_counter() - began
@@ -114,4 +112,6 @@ def _answer(item: Item, scores: Mapping[str, Score], encoder: Encoder) -> Answer
     exact, alike = scores["exact_match"], scores["edit_similarity"]
     text = str(exact.detail["written"])
     tokens = len(encoder.plain([text])[0])
-    return Answer(item.name, item.group, exact.value, alike.value, len(item.prompt), tokens, text)
+    return Answer(
+        item.name, str(item.source.cluster_id), exact.value, alike.value, len(item.prompt), tokens, text
+    )

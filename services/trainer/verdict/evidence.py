@@ -43,16 +43,8 @@ class Champion:
 
 
 @dataclass(frozen=True)
-class HeldOut:
-    """A content no round of the track has trained on."""
-
-    content: SampleSource
-    cluster_id: int
-
-
-@dataclass(frozen=True)
 class Evidence:
-    held_out: tuple[HeldOut, ...]
+    held_out: tuple[SampleSource, ...]  # no round of the track has trained on them; with their clusters
     corpus: tuple[Text, ...]  # of the same sources
     training_seconds: float | None  # of all rounds up to the champion's, refused ones too
     split: str | None  # time or cluster
@@ -89,7 +81,7 @@ def read(tx: Transaction, found: Champion) -> Evidence:
             f"round {found.round_number} of {track} held nothing out: add more code, and let a round run"
         )
     held_out = tuple(_held_out(row) for row in rows)
-    sources = sorted({each.content.repository for each in held_out} - {""})
+    sources = sorted({each.repository for each in held_out} - {""})
     corpus = tx.all("verdict_corpus", sources=sources, most_bytes=CORPUS_BYTES)
     return Evidence(
         held_out,
@@ -105,20 +97,14 @@ def seconds(trainings: Sequence[Json | None]) -> float | None:
     return math.fsum(known) if known else None
 
 
-def _held_out(row: Any) -> HeldOut:
+def _held_out(row: Any) -> SampleSource:
     spans = None if row.judged is None else tuple((start, end) for start, end in row.judged)
-    return HeldOut(replace(sample_source(row), judged=spans), row.cluster_id)
+    return replace(sample_source(row), judged=spans, cluster_id=row.cluster_id)
 
 
 def as_json(found: Evidence) -> Json:
     """What the process with the model is sent."""
     return {
-        "held_out": [
-            {
-                "content": {**asdict(each.content), "sha256": each.content.sha256.hex()},
-                "cluster_id": each.cluster_id,
-            }
-            for each in found.held_out
-        ],
+        "held_out": [{**asdict(each), "sha256": each.sha256.hex()} for each in found.held_out],
         "corpus": [asdict(text) for text in found.corpus],
     }

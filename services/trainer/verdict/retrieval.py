@@ -61,7 +61,7 @@ class Index:
     def __len__(self) -> int:
         return len(self._starts)
 
-    def search(self, query: str, *, path: str, cluster_id: int, most: int) -> list[Snippet]:
+    def search(self, query: str, *, path: str, cluster_id: int | None, most: int) -> list[Snippet]:
         """The best snippets, best first, none overlapping another.
 
         None is of `path`, and none of the cluster: neither the file the query is from, nor what is

@@ -36,8 +36,7 @@ def test_a_section_shows_its_command_with_every_option(name: str) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_section_shows_no_option_that_there_is_not(name: str) -> None:
-    known = {option for parameter in PARAMETERS[name] for option in parameter.opts} | {
-        "--help",
-        "--debug",
-    }
+    known = {
+        option for parameter in PARAMETERS[name] for option in (*parameter.opts, *parameter.secondary_opts)
+    } | {"--help", "--debug"}
     assert set(re.findall(r"(?<!\S)--[a-z-]+", SECTIONS[name])) <= known

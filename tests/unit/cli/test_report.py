@@ -93,24 +93,49 @@ def closed(number, state="refused"):
     return {"id": number, "track": "demo", "state": state, "closed_at": "now", "adapter": adapter}
 
 
+def snapshot(*rounds, champion="round-0001"):
+    champion = champion and {"directory": champion}
+    return {"rounds": rounds, "tracks": [{"name": "demo", "champion": champion}]}
+
+
+def point(adapters, name):
+    link = adapters / "demo" / "current"
+    link.unlink(missing_ok=True)
+    if name is not None:
+        link.symlink_to(name)
+
+
+def told(found, adapters):
+    return [row["id"] for row in report.ended(found, set(), adapters)]
+
+
 def test_a_round_that_ends_is_told_once_and_in_order(adapters):
     seen = {1}
-    rounds = [{**closed(4), "closed_at": None}, closed(3), closed(2), closed(1)]
-    assert [row["id"] for row in report.ended(rounds, seen, adapters)] == [2, 3]
-    assert report.ended(rounds, seen, adapters) == []
+    found = snapshot({**closed(4), "closed_at": None}, closed(3), closed(2), closed(1))
+    assert [row["id"] for row in report.ended(found, seen, adapters)] == [2, 3]
+    assert report.ended(found, seen, adapters) == []
 
 
 def test_a_promotion_is_told_when_its_adapter_is_in_place(adapters):
     """Its row is committed a moment before `current` moves."""
-    seen = set()
-    assert report.ended([closed(2, "promoted")], seen, adapters) == []
-    (adapters / "demo" / "current").unlink()
-    assert report.ended([closed(2, "promoted")], seen, adapters) == []
-    (adapters / "demo" / "current").symlink_to("round-0002")
-    assert [row["id"] for row in report.ended([closed(2, "promoted")], seen, adapters)] == [2]
+    found = snapshot(closed(2, "promoted"), champion="round-0002")
+    assert told(found, adapters) == []
+    point(adapters, None)
+    assert told(found, adapters) == []
+    point(adapters, "round-0002")
+    assert told(found, adapters) == [2]
 
 
 def test_a_promotion_overtaken_by_the_next_is_told_too(adapters):
-    (adapters / "demo" / "current").unlink()
-    (adapters / "demo" / "current").symlink_to("round-0003")
-    assert [row["id"] for row in report.ended([closed(2, "promoted")], set(), adapters)] == [2]
+    point(adapters, "round-10000")
+    overtaken = snapshot(closed(10000, "promoted"), closed(9999, "promoted"), champion="round-10000")
+    assert told(overtaken, adapters) == [9999, 10000]
+
+
+@pytest.mark.parametrize("back_to", ["round-0001", None])
+def test_a_promotion_that_was_taken_back_is_told_too(adapters, back_to):
+    """By the canary, or by a person, before anyone looked: to the champion before, or to the base model."""
+    found = snapshot(closed(2, "promoted"), champion="round-0002")
+    point(adapters, back_to)
+    assert told(found, adapters) == []
+    assert told(snapshot(closed(2, "promoted"), champion=back_to), adapters) == [2]

@@ -8,7 +8,7 @@ import sys
 import pytest
 from rich.console import Console
 
-from services.cli import environment, verdict
+from services.cli import environment, modelprocess, verdict
 from services.core.errors import ConfigurationError, StackError
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.verdict.answers import Answer, Arm, Run
@@ -72,7 +72,7 @@ def child(monkeypatch, tmp_path):
         script.write_text(f"import json, sys\nsent = json.load(sys.stdin)\n{body}\n")
         start = subprocess.Popen
         monkeypatch.setattr(
-            verdict.subprocess, "Popen", lambda command, **rest: start([sys.executable, script], **rest)
+            modelprocess.subprocess, "Popen", lambda command, **rest: start([sys.executable, script], **rest)
         )
 
     return replace
@@ -100,5 +100,5 @@ def test_a_process_that_fails_is_an_error_with_its_last_words(child, champion, t
 
 def test_progress_is_said_once_a_part_where_nobody_looks(capsys):
     for line in ("progress 1 2 base, all items\n", "progress 2 2 base, all items\n", "a warning\n"):
-        verdict._show(line)
+        modelprocess.show_progress(line)
     assert capsys.readouterr().err == "base, all items: 2\n"

@@ -1,0 +1,143 @@
+"""`ratchet compare`: the same questions to several models, their answers side by side, and who wins."""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from services.cli import comparison, connection, modelprocess
+from services.cli.comparison_page import page
+from services.cli.environment import Environment
+from services.cli.inert import inert
+from services.core.errors import ConfigurationError, RatchetError
+from services.core.models import Json
+from services.trainer import subjects
+from services.trainer.comparing import figures, questions
+from services.trainer.comparing.questions import Prompt
+from services.trainer.samples.source import SampleSource
+from services.trainer.subjects import Subject
+
+CHILD = "services.trainer.comparing"
+COMPLETION = "completion"
+BITS_SUFFIX = "-loss"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked on the command line."""
+
+    names: tuple[str, ...]
+    prompts: Path | None = None
+    suite: str | None = None
+    items: int = 20
+    max_new_tokens: int = 256
+    chat: bool | None = None
+
+
+def run(
+    environment: Environment, asked: Asked, *, html: Path | None, force: bool, shown: int, as_json: bool
+) -> None:
+    """Print the figures and some answers side by side; with `html`, write everything as a page.
+
+    Raises ConfigurationError for models or questions that cannot be, RatchetError without held-out code.
+    """
+    check(asked, html, force=force)
+    found = [subjects.resolve(name, environment.settings) for name in asked.names]
+    prompts = questions.prompts(asked.prompts) if asked.prompts else []
+    contents = held_out(environment, found, asked)
+    sent = question(asked, found[0], prompts, contents)
+    answer = modelprocess.ask(environment, CHILD, sent)
+    document = figures.document(words(asked, prompts, contents), described(found), answer, answer["items"])
+    if html is not None:
+        write(html, page(document))
+    if as_json:
+        print(json.dumps({**document, "report": str(html) if html else None}))
+        return
+    comparison.show(Console(), document, most=shown)
+    if html is not None:
+        print(inert(f"page: {html}"))
+
+
+def check(asked: Asked, html: Path | None, *, force: bool) -> None:
+    """Raises ConfigurationError for a question that cannot be."""
+    if len(asked.names) < 2 or len(set(asked.names)) < len(asked.names):
+        raise ConfigurationError(
+            f"compare takes two models or more, each once: {', '.join(asked.names) or 'none'} were named"
+        )
+    if asked.prompts is not None and asked.suite is not None:
+        raise ConfigurationError("--prompts and --suite: one of the two is asked at a time")
+    if html is not None and html.exists() and not force:
+        raise ConfigurationError(f"{html} exists: give --force to replace it")
+
+
+def question(
+    asked: Asked, first: Subject, prompts: Sequence[Prompt], contents: Sequence[SampleSource]
+) -> Json:
+    """What the process with the models is sent."""
+    suites = [] if asked.prompts else [asked.suite or COMPLETION]
+    return {
+        "subjects": list(asked.names),
+        "suites": suites,
+        "prompts": [asdict(each) for each in prompts],
+        "contents": questions.as_json(contents),
+        "items": asked.items,
+        "seed": first.recipe.seed,
+        "request": {"max_new_tokens": asked.max_new_tokens, "stop": []},
+        "chat": asked.chat,
+    }
+
+
+def held_out(environment: Environment, found: Sequence[Subject], asked: Asked) -> list[SampleSource]:
+    """Code that no round of the models' tracks has trained on, where that is what is asked.
+
+    Raises RatchetError when there is none, or no database.
+    """
+    if asked.prompts is not None or asked.suite not in (None, COMPLETION):
+        return []
+    published = [subject for subject in found if subject.manifest is not None]
+    of = published[-1] if published else found[0]
+    with connection.opened(environment, "ratchet compare") as database, database.transaction() as tx:
+        tx.execute("without_hurry")
+        contents = questions.held_out(tx, of)
+    if not contents:
+        raise RatchetError(
+            f"the database has no held-out code of the track {of.recipe.name}: let a round run, or ask with"
+            " --prompts FILE or --suite NAME"
+        )
+    return contents[: asked.items]
+
+
+def words(asked: Asked, prompts: Sequence[Prompt], contents: Sequence[SampleSource]) -> Json:
+    """What was asked, for the report."""
+    if prompts:
+        return {"what": "prompts", "of": str(asked.prompts), "files": len(prompts)}
+    if contents:
+        return {"what": "completions", "of": "held-out code", "files": len(contents)}
+    return {"what": "suite", "of": asked.suite, "files": None}
+
+
+def described(found: Sequence[Subject]) -> list[Json]:
+    return [
+        {
+            "name": subject.name,
+            "kind": subject.kind,
+            "base_model": subject.recipe.base_model,
+            "folder": None if subject.folder is None else str(subject.folder),
+            "quantised": subject.is_quantised,
+        }
+        for subject in found
+    ]
+
+
+def write(path: Path, text: str) -> None:
+    """At once: a page is whole or not there."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(text, encoding="utf-8", errors="replace")
+        os.replace(unfinished, path)
+    except OSError as exc:
+        unfinished.unlink(missing_ok=True)
+        raise ConfigurationError(f"{path} cannot be written: {exc}") from exc
