@@ -18,7 +18,7 @@ down: ## stop what `make up` started
 test: ## install what tests need and run them
 	@deploy/setup.sh --dev
 	@deploy/browser.sh
-	@.venv/bin/python -m pytest
+	@OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile
 
 check: ## style, types and import rules
 	@deploy/setup.sh --dev

@@ -32,7 +32,9 @@ def complete(
     request: Request,
     *,
     on_done: Callable[[int, int], None] | None = None,
+    on_text: Callable[[Place, str], None] | None = None,
     memory_bytes: int | None = None,
+    turn_tokens: int | None = None,
 ) -> list[list[Completion]]:
     """`request.n` completions of every prompt of token ids, in order.
 
@@ -42,20 +44,24 @@ def complete(
     drawn ones by prompt, seed and the number of the sample.
 
     on_done: hears after every turn how many completions there are, of how many; what it raises goes
-    through. memory_bytes: for keys, values and logits; by default most of what is free on a GPU, on the CPU
-    16 rows whatever they need. Raises ConfigurationError for a prompt that leaves no room in the context,
-    ValueError for one without a token.
+    through. on_text: hears after every turn the text so far of each row that goes on, by the numbers of its
+    prompt and sample; turn_tokens: how many are written between two. memory_bytes: for keys, values and
+    logits; by default most of what is free on a GPU, on the CPU 16 rows whatever they need. Raises
+    ConfigurationError for a prompt that leaves no room in the context, ValueError for one without a token.
     """
     causal_lm = causal_lm_of(model)
     _check(causal_lm.config.get_text_config(), prompts, request)
     total = len(prompts) * request.n
     found: dict[Place, Completion] = {}
     with _ready(model, causal_lm):
-        work = _Work(Writer(causal_lm, tokenizer, request, memory_bytes), prompts)
+        work = _Work(Writer(causal_lm, tokenizer, request, memory_bytes, turn_tokens), prompts)
         while len(found) < total:
             found.update(work.turn())
             if on_done is not None:
                 on_done(len(found), total)
+            if on_text is not None:
+                for row in work.rows:
+                    on_text(row.place, work.writer.text(row.prompt, row.written))
     return [[found[at, sample] for sample in range(request.n)] for at in range(len(prompts))]
 
 

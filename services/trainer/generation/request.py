@@ -1,7 +1,7 @@
 """What is asked of a model that writes, and what it answers."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,9 @@ class Request:
     seed: int = 0
     end: Callable[[str], int | None] | None = None  # where a text so far ends, for what no string says
     seconds: float | None = None  # after which what is being written ends unfinished
+    # On a GPU: a token's step as one CUDA graph, where the model can be captured. How, and not what is asked:
+    # results that are kept by a request's words are the same with it and without.
+    graphs: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.max_new_tokens < 1 or self.n < 1:

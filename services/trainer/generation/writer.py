@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from transformers import GenerationConfig, LogitsProcessorList
 
-from services.trainer.generation import memory
+from services.trainer.generation import graphs, memory
 from services.trainer.generation.batch import Batch, joined, prefill
+from services.trainer.generation.graphs import Turns
 from services.trainer.generation.request import Completion, Request
 from services.trainer.generation.sampling import Draws
 from services.trainer.samples.chance import draw
@@ -32,11 +33,22 @@ class Row:
 class Writer:
     """A model, and what a request asks of it."""
 
-    def __init__(self, model: Any, tokenizer: Any, request: Request, memory_bytes: int | None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        request: Request,
+        memory_bytes: int | None,
+        turn_tokens: int | None = None,
+    ) -> None:
         """model: the bare causal LM; memory_bytes None: what is free, see `memory.free_bytes`."""
         self.model, self.tokenizer, self.request = model, tokenizer, request
-        self._turn = TURN_TOKENS_ON_CPU if model.device.type == "cpu" else TURN_TOKENS
+        usual = TURN_TOKENS_ON_CPU if model.device.type == "cpu" else TURN_TOKENS
+        self._turn = usual if turn_tokens is None else turn_tokens
         self._memory = memory.free_bytes(model) if memory_bytes is None else memory_bytes
+        self._turns = Turns(model) if request.graphs and model.device.type in graphs.DEVICES else None
+        if self._turns is not None and self._memory is not None:
+            self._memory //= 2  # it has keys and values of its own
         self._ends = ends(model, tokenizer)
         self._pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
 
@@ -60,6 +72,20 @@ class Writer:
         if request.temperature > 0:
             uniform = [self._uniform(row, tokens) for row in rows]
             processors.append(Draws(uniform, request.temperature, request.top_p))
+        new = None
+        if self._turns is not None:
+            new = self._turns.write(
+                batch, tokens, lambda scores: processors(batch.ids, scores).argmax(dim=-1)
+            )
+        if new is None:
+            new = self._generated(batch, tokens, processors)
+        batch.ids = torch.cat([batch.ids, new], dim=1)
+        batch.mask = torch.cat([batch.mask, torch.ones_like(new)], dim=1)
+        for row, ids in zip(rows, new.tolist(), strict=True):
+            row.written += ids
+
+    def _generated(self, batch: Batch, tokens: int, processors: LogitsProcessorList) -> Any:
+        """By transformers: the new tokens (R, at most `tokens`); the batch's cache has grown by them."""
         written = self.model.generate(
             input_ids=batch.ids,
             attention_mask=batch.mask,
@@ -72,10 +98,7 @@ class Writer:
             ),
             logits_processor=processors,
         )
-        new = written[:, batch.width :]  # (R, at most `tokens`)
-        batch.ids, batch.mask = written, torch.cat([batch.mask, torch.ones_like(new)], dim=1)
-        for row, ids in zip(rows, new.tolist(), strict=True):
-            row.written += ids
+        return written[:, batch.width :]
 
     def completion(self, row: Row, *, at_once: bool) -> Completion | None:
         """What the row has become; None while it goes on. at_once: as far as it is."""
@@ -83,7 +106,7 @@ class Writer:
         end = next((at for at, token in enumerate(ids) if token in self._ends), None)
         is_full = len(ids) == self.request.max_new_tokens
         ids = ids[:end]
-        text = self._text(row.prompt, ids)
+        text = self.text(row.prompt, ids)
         cut = self.request.ending(text)
         finished = cut is not None or end is not None
         return Completion(text[:cut], tuple(ids), finished) if finished or is_full or at_once else None
@@ -93,7 +116,8 @@ class Writer:
         numbers = draw(self.request.seed, array("q", row.prompt).tobytes(), row.place[1])
         return [numbers.random() for _ in range(len(row.written) + tokens)][len(row.written) :]
 
-    def _text(self, prompt: Sequence[int], ids: Sequence[int]) -> str:
+    def text(self, prompt: Sequence[int], ids: Sequence[int]) -> str:
+        """What is written after a prompt, as it stands behind it."""
         tail = list(prompt[-TAIL_TOKENS:])
         before, whole = self._decoded(tail), self._decoded([*tail, *ids])
         return whole[len(before) :] if whole.startswith(before) else self._decoded(ids)
