@@ -4,7 +4,7 @@ import getpass
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from services.cli import connection
 from services.cli.environment import Environment
@@ -55,6 +55,10 @@ def lines(answer: Json) -> list[str]:
     for kind in map(Kind, answer["kinds"]):
         who = answer["adapter"] if kind is Kind.REJECTED else champion
         said.append(f"{answer['track']}: {inert(who)} {WORDS[kind]}")
+    said += [
+        f"{inert(name)} is damaged, and can never be the champion again: {inert(champion)} is now"
+        for name in answer["damaged"]
+    ]
     if answer["closed_round"] is not None:
         said.append(
             f"round {answer['closed_round']} was under way and is closed: it continued from another champion;"
@@ -72,16 +76,23 @@ def _move(
     adapter: str | None,
     work: Callable[[Champions, By], Moved],
 ) -> Json:
-    """The move, done. Nothing is moved when it raises: PromotionError, PublishError, ConfigurationError."""
+    """The move, done, and the files of the champion it led to read through.
+
+    Nothing is moved when it raises: PromotionError, PublishError, ConfigurationError.
+    """
     settings = environment.settings
     track = track or recipe_files.load(settings.recipe, settings.recipe_overrides).name
-    by = By(_user(), reason or BY_HAND)
+    by = By(user(), reason or BY_HAND)
     with connection.opened(environment, "ratchet promotions") as database:
         champions = Champions(database, track, settings.adapters_dir / track)
         began = time.perf_counter()
         moved = work(champions, by)
         seconds = time.perf_counter() - began
+        damaged = []
         if moved.before != moved.champion:
+            while (rejected := champions.examine(by)) is not None:
+                damaged.append(rejected.before)
+                moved = replace(moved, champion=rejected.champion)
             champions.settle_trained()
     return {
         "track": track,
@@ -90,10 +101,12 @@ def _move(
         "actor": by.actor,
         "reason": by.reason,
         "seconds": seconds,
+        "damaged": damaged,
     }
 
 
-def _user() -> str:
+def user() -> str:
+    """Who runs this command, for the record."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container may run as a number without a name

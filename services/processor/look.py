@@ -134,6 +134,15 @@ class Lot:
             outcome = judgement.refused
         self._put(entry, looked.size_bytes, looked.mtime_ns, judgement.language, outcome)
 
+    def refuse_path(self, path: str, refusal: Rejection) -> None:
+        """One file that had been accepted; its text goes with the last file that has it."""
+        file = self._files[path]
+        self._files[path] = replace(file, outcome=refusal)
+        if isinstance(file.outcome, bytes) and all(
+            other.outcome != file.outcome for other in self._files.values()
+        ):
+            self.drafts.pop(file.outcome, None)
+
     def refuse_draft(self, address: bytes, refusal: Rejection) -> None:
         """Every file of the chunk with this text."""
         del self.drafts[address]

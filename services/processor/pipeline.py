@@ -11,7 +11,7 @@ from pathlib import Path
 from services.core.db import Database, Transaction
 from services.core.errors import DatabaseUnavailableError
 from services.core.process import failpoint
-from services.processor import claims, store
+from services.processor import claims, forgotten, store
 from services.processor.claims import Claim
 from services.processor.judging import Judge, JudgeNotReadyError
 from services.processor.look import FirstLook, Looker, Lot, lot_of
@@ -66,10 +66,11 @@ class Pipeline:
         failpoint("processor.after_read")
         units = self._parse(lot, store.look_up(transaction, lot.drafts))
         transaction.execute("lock_store")
+        forgotten.bar(transaction, claim.source, lot)
         while True:  # what is stored may have changed since; ends at the latest with no draft left
             stored = store.look_up(transaction, lot.drafts)
             decision = store.decide(lot.drafts, stored)
-            unparsed = {a for a in decision.kept if a not in stored.ids and a not in units}
+            unparsed = {a for a in decision.kept if not stored.has(a) and a not in units}
             if not unparsed:
                 break
             claims.put(transaction, claim.source_id, lot.put_off(unparsed))
@@ -91,12 +92,12 @@ class Pipeline:
             draft
             for address, draft in lot.drafts.items()
             if (address in decision.kept or decision.rejected[address] in lot.drafts)
-            and (address not in stored.ids or address in stored.outdated)
+            and (not stored.has(address) or address in stored.outdated)
         ]
         parsed = self._looker.parse([(draft.language, draft.text) for draft in wanted])
         units: dict[bytes, Sequence[Unit]] = {}
         for draft, result in zip(wanted, parsed, strict=True):
-            if result.refused is not None and draft.sha256 in stored.ids:
+            if result.refused is not None and stored.has(draft.sha256):
                 continue
             if result.refused is not None:
                 lot.refuse_draft(draft.sha256, result.refused)

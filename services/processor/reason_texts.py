@@ -46,6 +46,7 @@ TEXTS: dict[Reason, str] = {
     Reason.NEAR_DUPLICATE: "another file that is nearly the same has a better score",
     Reason.CONTAMINATED: "holds a task or a solution of a benchmark the model is measured by",
     Reason.LICENCE_DENIED: "its licence, or that of its source, is not among those allowed",
+    Reason.FORGOTTEN: "taken back by `ratchet forget`, its path or its text; `--undo` lifts that",
     Reason.ARCHIVE_BROKEN: "the archive cannot be read from here on",
     Reason.ARCHIVE_TOO_LARGE: "more members, bytes or expansion than an archive may have",
     Reason.ARCHIVE_ENCRYPTED: "a member that needs a password",

@@ -56,6 +56,7 @@ class Reason(StrEnum):
     NEAR_DUPLICATE = "near_duplicate"  # another file that is nearly the same has a better score
     CONTAMINATED = "contaminated"  # holds a problem or solution of a benchmark the model is measured by
     LICENCE_DENIED = "licence_denied"  # its licence, or that of its source, is not among those allowed
+    FORGOTTEN = "forgotten"  # taken back by `ratchet forget`: its path, or its text wherever it turns up
 
     # Refused by the archive it lies in
     ARCHIVE_BROKEN = "archive_broken"  # the archive cannot be read from here on

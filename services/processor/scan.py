@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from services.core.db import Database, Transaction
-from services.processor import claims, store
+from services.processor import claims, forgotten, store
 from services.processor.claims import Entry
+from services.processor.forgotten import Tombstones
 from services.processor.past import Past, Read
 from services.processor.progress import Progress
 from services.processor.reasons import BY_THE_WALK, TRIED_AGAIN
@@ -83,6 +84,7 @@ class SourceScan:
         self._work = work
         self._stop = stop
         self._tally = Tally(found.printable)
+        self._forgotten = Tombstones()  # of this source, as the scan begins
         self._unlisted: list[str] = []  # directories of which nothing is known now
         self._has_changed = False  # something was left to be read
         self._vanished: list[int] = []  # files to be retired
@@ -100,6 +102,8 @@ class SourceScan:
         head = git.head(self._source.path) if self._source.kind in source.WITH_HISTORY else None
         was = self._database.run(self._open, stop=self._stop)
         self._source_id: int = was.id
+        read = partial(forgotten.tombstones, source=self._source.printable)
+        self._forgotten = self._database.run(read, stop=self._stop)
         if stamp is not None:
             stamp = f"{stamp}-{self._digest}"
         if stamp is None or stamp != was.stamp:
@@ -162,9 +166,10 @@ class SourceScan:
         walk = self._walk(chosen)
         known = self._known()
         row = next(known, None)
-        for found in walk:
+        for entry in walk:
             if self._stop():
                 return
+            found = self._forgotten.marked(entry)
             self._unlisted = walk.unlisted
             while row is not None and row.path < found.path:
                 self._note_vanished(row)
@@ -185,11 +190,14 @@ class SourceScan:
         """An archive, whose members come in its own order: yields all and notes what is gone."""
         known = {row.path: row for row in self._known()}
         read_to_its_end = True
-        for found, data in source.stream(self._source, chosen):
+        for member, data in source.stream(self._source, chosen):
             if self._stop():
                 return
+            found = self._forgotten.marked(member)
             is_known = known.pop(found.path, None) is not None
-            if isinstance(data, Rejection):
+            if found.refused is not None and member.refused is None:
+                yield Entry(found, is_known)
+            elif isinstance(data, Rejection):
                 read_to_its_end &= found.path != ITSELF
                 yield Entry(replace(found, refused=data), is_known)
             else:

@@ -52,8 +52,13 @@ class Stored:
     cluster_of: dict[int, int]  # content → its cluster; of the kept members of groups too
     versions: dict[int, int]  # content → the scorer it was scored by
     outdated: frozenset[bytes] = frozenset()  # addresses of those whose units lack fingerprints of today
+    blank: frozenset[bytes] = frozenset()  # of those whose text was forgotten, and that may come again
     group_of: dict[int, int] = field(default_factory=dict)  # band key → group
     kept_of: dict[int, clusters.Kept] = field(default_factory=dict)  # group → its kept member
+
+    def has(self, address: bytes) -> bool:
+        """Whether the text is there, not just its row."""
+        return address in self.ids and address not in self.blank
 
 
 def look_up(transaction: Transaction, drafts: Mapping[bytes, Draft]) -> Stored:
@@ -64,6 +69,7 @@ def look_up(transaction: Transaction, drafts: Mapping[bytes, Draft]) -> Stored:
         cluster_of={row.id: row.cluster_id for row in rows},
         versions={row.id: row.scorer_version for row in rows},
         outdated=frozenset(bytes(row.sha256) for row in rows if row.units_version < FINGERPRINT_VERSION),
+        blank=frozenset(bytes(row.sha256) for row in rows if row.blank),
     )
     if keys := clusters.wanted_keys(candidates(drafts)):
         stored.group_of.update(transaction.all("groups_of_keys", keys=_array(keys)))
@@ -206,8 +212,11 @@ class Storing:
 
     def _insert_contents(self) -> None:
         new = [self._drafts[address] for address in self._decision.kept if address not in self._stored.ids]
+        again = [self._drafts[address] for address in self._decision.kept if address in self._stored.blank]
+        for draft in again:  # their rows stayed when their texts were forgotten
+            self._tx.execute("restore_text", id=self._ids[draft.sha256], text=draft.text)
         self._tx.copy("contents", CONTENT_COLUMNS, map(self._content_row, new))
-        self._tx.copy("units", UNIT_COLUMNS, itertools.chain.from_iterable(map(self._unit_rows, new)))
+        self._tx.copy("units", UNIT_COLUMNS, itertools.chain.from_iterable(map(self._unit_rows, new + again)))
 
     def _content_row(self, draft: Draft) -> tuple[object, ...]:
         content_id = self._ids[draft.sha256]

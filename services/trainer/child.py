@@ -49,7 +49,7 @@ class Child:
             _command(machines, logs),
             env=environment,
             start_new_session=True,
-            preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  the daemon has one thread
+            preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  it takes no lock
         )
         self.watched = Watched(since=time.monotonic())
 

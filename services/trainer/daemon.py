@@ -6,6 +6,7 @@ only while no newer one exists.
 
 import logging
 import os
+import shutil
 import socket
 import time
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from services.trainer.ledger import Lease, Ledger
 from services.trainer.node import Node
 from services.trainer.recipes import files as recipe_files
 from services.trainer.recipes.recipe import Recipe
+from services.trainer.webhooks.sender import Sender
 
 log = logging.getLogger(__name__)
 TICK = 0.5  # seconds between two looks at the child
@@ -112,9 +114,12 @@ class Daemon:
                 self._next_poll = now
 
     def _settle(self) -> None:
-        """What a crash may have left: `current` behind the ledger, temporaries, unrecorded adapters."""
-        champion = self._ledger.champion()
+        """What a crash may have left: `current` behind the ledger, temporaries, unrecorded folders."""
+        champion, opened = self._ledger.champion(), self._ledger.open_round()
         folder = self._settings.adapters_dir / self._recipe.name
+        for kept in (self._settings.checkpoints_dir / self._recipe.name).glob("round-*"):
+            if opened is None or kept.name != f"round-{opened.number:04}":  # nobody takes it up again
+                shutil.rmtree(kept, ignore_errors=True)
         try:
             publish.settle(
                 folder, None if champion is None else champion.directory, self._ledger.directories()
@@ -136,6 +141,8 @@ class Daemon:
         assert self._child is not None
         log.info("round %s was closed while it ran: stopping it", beat.round)
         self._child.stop()
+        if beat.round is not None:  # it saved once more; what nobody takes up may hold what was forgotten
+            shutil.rmtree(self._child.folder / f"round-{beat.round:04}", ignore_errors=True)
         self._child = None
         self._say(ServiceState.IDLE, f"round {beat.round} was closed while it ran")
 
@@ -155,7 +162,7 @@ class Daemon:
             self._failures = 0
             self._say(ServiceState.IDLE, f"round {waiting.number} was set aside: {reason}")
             return
-        if waiting is None and new < settings.min_new_files:
+        if waiting is None and new < settings.min_new_files and not (new and self._ledger.retrains()):
             message = (
                 f"{new} of {settings.min_new_files} contents that score {settings.quality_threshold} or more,"
                 f" fit the recipe {self._recipe.name} and are new to it"
@@ -302,8 +309,11 @@ def main() -> int:
         max_conn=settings.db_pool_max_conn,
     )
     log.info("recipe %s (%s, %s)", resolved.name, resolved.base_model, resolved.method)
+    sender = Sender(settings)
+    sender.start()
     try:
         Daemon(settings, resolved, database).run(stop)
     finally:
+        sender.stop()
         database.close()
     return 0

@@ -5,7 +5,8 @@ hand closes a round that continues from another champion: its candidate cannot b
 `current` follows, then `trained` (`settle_trained`); a crash between them is put right by the daemon.
 """
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
@@ -16,6 +17,7 @@ from services.core.errors import ConfigurationError, LeaseLostError, PromotionEr
 from services.core.models import RoundState
 from services.trainer import publish
 
+log = logging.getLogger(__name__)
 BASE = "base"  # what the model without any adapter is called where an adapter is asked for
 
 
@@ -44,6 +46,11 @@ class Published:
     adapter_id: int
     directory: str
     rejected: bool = False
+    taint: str | None = None  # it has learned what was forgotten since: the policy, refuse or warn
+
+    @property
+    def barred(self) -> bool:
+        return self.rejected or self.taint == "refuse"
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,7 @@ class Line:
         present = self.champions()[-1]
         line = [each for each in self.champions()[:-1] if each != present]
         found = [self.of(each) for each in reversed(line)]
-        return [each for each in found if each is None or not each.rejected]
+        return [each for each in found if each is None or not each.barred]
 
     @property
     def pin(self) -> Move | None:
@@ -103,10 +110,18 @@ class Line:
         return found
 
     def acceptable(self, name: str, track: str) -> Published:
-        """One that may be the champion. Raises PromotionError for one that was rejected or is not there."""
+        """One that may be the champion.
+
+        Raises PromotionError for one that is not there, was rejected, or learned what was forgotten since.
+        """
         adapter = self.named(name, track)
         if adapter.rejected:
             raise PromotionError(f"{name} of {track} was rejected: it can never be the champion again")
+        if adapter.taint is not None:
+            said = f"{name} of {track} has learned what was forgotten since (`ratchet forgotten` says what)"
+            if adapter.barred:
+                raise PromotionError(f"{said}: it cannot be the champion")
+            log.warning("%s", said)
         return adapter
 
 
@@ -121,7 +136,11 @@ class Moved:
 
 
 class Champions:
-    """One track's moves. Methods raise PromotionError for what cannot be, PublishError for damaged files."""
+    """One track's moves. Methods raise PromotionError for what cannot be, PublishError for damaged files.
+
+    A move looks at the files of the adapter it goes to in milliseconds (`publish.verify_sealed`);
+    `examine` reads them.
+    """
 
     def __init__(self, database: Database, track: str, track_dir: Path) -> None:
         self._database = database
@@ -136,7 +155,7 @@ class Champions:
         """Make a published adapter the champion, whose files are all there and unchanged."""
         present = self.line()
         target = present.acceptable(name, self._track)
-        publish.verify(self._dir / target.directory)
+        publish.verify_sealed(self._dir / target.directory)
         return self._move([(Kind.PROMOTED, target)], by, present)
 
     def roll_back(self, by: By, to: str | None = None) -> Moved:
@@ -144,7 +163,7 @@ class Champions:
         present = self.line()
         target = _target(present, to, self._track)
         if target is not None:
-            publish.verify(self._dir / target.directory)
+            publish.verify_sealed(self._dir / target.directory)
         return self._move([(Kind.ROLLED_BACK, target)], by, present)
 
     def reject(self, name: str, by: By) -> Moved:
@@ -164,7 +183,7 @@ class Champions:
         target = present.champion if name is None else present.acceptable(name, self._track)
         moves: list[tuple[Kind, Published | None]] = [(Kind.PINNED, target)]
         if target is not None and target != present.champion:
-            publish.verify(self._dir / target.directory)
+            publish.verify_sealed(self._dir / target.directory)
             moves.insert(0, (Kind.PROMOTED, target))
         return self._move(moves, by, present)
 
@@ -173,6 +192,36 @@ class Champions:
         if present.pin is None:
             raise PromotionError(f"the champion of {self._track} is not pinned")
         return self._move([(Kind.UNPINNED, present.champion)], by, present)
+
+    def withdraw(
+        self, gone: Collection[int], by: By, mark: Callable[[Transaction], None] = lambda _tx: None
+    ) -> Moved:
+        """Leave a champion that is `gone`, by its id, for the nearest sound one that is not; and its pin.
+
+        mark: called in the transaction of the move, under the track's lock. Nothing is moved if it raises.
+        """
+        present = self.line()
+        moves: list[tuple[Kind, Published | None]] = []
+        if present.champion is not None and present.champion.adapter_id in gone:
+            earlier = [each for each in present.earlier if each is None or each.adapter_id not in gone]
+            moves.append((Kind.ROLLED_BACK, self._first_sound(earlier)))
+            if present.pin is not None and present.pin.adapter_id in gone:
+                moves.append((Kind.UNPINNED, moves[0][1]))
+        return self._move(moves, by, present, mark)
+
+    def examine(self, by: By) -> Moved | None:
+        """Read the champion's files through, which a move only looks at; a damaged champion is rejected.
+
+        None when it is whole, as the base model is.
+        """
+        champion = self.line().champion
+        if champion is None:
+            return None
+        try:
+            publish.verify(self._dir / champion.directory)
+        except PublishError as exc:
+            return self.reject(champion.directory, By(by.actor, f"its files are damaged: {exc}", by.token))
+        return None
 
     def follow(self) -> bool:
         """Move `current` to the champion under the track's lock; whether it had pointed elsewhere."""
@@ -195,18 +244,25 @@ class Champions:
         for each in earlier:
             try:
                 if each is not None:
-                    publish.verify(self._dir / each.directory)
+                    publish.verify_sealed(self._dir / each.directory)
             except PublishError:
                 continue
             return each
         return None
 
-    def _move(self, moves: Sequence[tuple[Kind, Published | None]], by: By, decided_on: Line) -> Moved:
+    def _move(
+        self,
+        moves: Sequence[tuple[Kind, Published | None]],
+        by: By,
+        decided_on: Line,
+        mark: Callable[[Transaction], None] = lambda _tx: None,
+    ) -> Moved:
         """Record the moves if nothing was moved since they were decided on, then let `current` follow."""
         with self._database.transaction() as tx:
             _hold(tx, self._track, by.token)
             if (present := line(tx, self._track)) != decided_on:
                 raise PromotionError(f"the champion of {self._track} was moved at this moment: look again")
+            mark(tx)
             before = after = present.champion
             for kind, adapter in moves:
                 if kind in MOVES and adapter == after:

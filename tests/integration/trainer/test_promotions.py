@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from services.core.db import Database
 from services.core.errors import ConfigurationError, LeaseLostError, PromotionError, PublishError
 from services.core.models import RoundState
-from services.trainer import publish
+from services.trainer import publish, seals
 from services.trainer.ledger import Closing, Lease, Ledger, Round
 from services.trainer.promotions import By, Champions, Kind, Line, Move, Published
 from services.trainer.recipes.recipe import Recipe
+from tests import tiny_adapter
 from tests.integration.trainer import corpus
 from tests.integration.trainer.test_ledger import texts
 from tests.integration.trainer.test_round import rows
@@ -45,9 +46,8 @@ class Life:
     def close(self, opened: Round, state: RoundState = RoundState.PROMOTED) -> Closing:
         manifest = None
         if state is RoundState.PROMOTED:
-            weights = f"weights of {opened.name}"
             manifest = publish.publish(
-                self.dir, opened.name, lambda folder: (folder / "a.safetensors").write_text(weights) and None,
+                self.dir, opened.name, lambda folder: tiny_adapter.make(folder, opened.number),
                 {"track": self.recipe.name},
             )  # fmt: skip
         closing = self.ledger.close(
@@ -166,7 +166,7 @@ def test_an_adapter_that_is_not_there_is_answered_with_the_nearest_names(life: L
 
 def test_damaged_files_are_never_promoted(life: Life) -> None:
     first, _ = life.round(), life.round()
-    (life.dir / first / "a.safetensors").write_text("damaged")
+    (life.dir / first / "adapter_model.safetensors").write_text("damaged")
     for move in (life.champions.promote, lambda name, by: life.champions.roll_back(by, name)):
         with pytest.raises(PublishError, match="changed: do not use it"):
             move(first, ME)
@@ -176,7 +176,7 @@ def test_damaged_files_are_never_promoted(life: Life) -> None:
 def test_a_rejected_champion_goes_back_to_the_nearest_whole_one(life: Life) -> None:
     """One that is damaged is passed over. What was rejected is nobody's target again."""
     names = [life.round() for _ in range(3)]
-    (life.dir / names[1] / "a.safetensors").write_text("damaged")
+    (life.dir / names[1] / "adapter_model.safetensors").write_text("damaged")
     moved = life.champions.reject(names[2], ME)
     assert moved.kinds == (Kind.ROLLED_BACK, Kind.REJECTED)
     assert moved.champion == life.current == names[0]
@@ -361,3 +361,27 @@ def test_a_rollback_undoes_a_promotion_by_hand() -> None:
     assert line.champions() == [None, 1, 3, 2]
     assert [each and each.adapter_id for each in line.earlier] == [3, 1, None]
     assert line.pin is not None
+
+
+def rot(folder: Path) -> None:
+    """What a seal cannot see: the disk gives back another byte than it was given."""
+    with (folder / "adapter_model.safetensors").open("r+b") as file:
+        file.seek(-1, 2)
+        last = file.read(1)[0]
+        file.seek(-1, 2)
+        file.write(bytes([last ^ 1]))
+    seals.seal(folder, seals.state(folder))
+
+
+def test_a_champion_that_turns_out_damaged_is_rejected(life: Life) -> None:
+    """A move goes by the seal; what reads the files through afterwards goes back one further."""
+    names = [life.round() for _ in range(3)]
+    assert life.champions.examine(ME) is None
+    rot(life.dir / names[1])
+    assert life.champions.roll_back(ME).champion == names[1]
+    moved = life.champions.examine(ME)
+    assert moved is not None
+    assert (moved.before, moved.champion, life.current) == (names[1], names[0], names[0])
+    assert life.champions.examine(ME) is None
+    (*_, row) = rows(life.database, "SELECT actor, reason FROM promotions ORDER BY id")
+    assert "adapter_model.safetensors is changed" in row.reason

@@ -13,7 +13,7 @@ from services.core.errors import ConfigurationError, PromotionError
 from services.core.settings import Target
 from tests.integration.cli.conftest import variables
 from tests.integration.trainer.test_ledger import texts
-from tests.integration.trainer.test_promotions import Life
+from tests.integration.trainer.test_promotions import Life, rot
 from tests.integration.trainer.test_round import rows
 
 CLOSED = (
@@ -77,3 +77,14 @@ def test_what_cannot_be_says_what_can(here: Environment, life: Life) -> None:
         promotions.promote(here, None, "round-0009", None)
     with pytest.raises(ConfigurationError, match="there is no track other; tracks: demo"):
         promotions.rollback(here, "other", "base", None)
+
+
+def test_a_rollback_to_files_that_rotted_goes_on_to_the_next(here: Environment, life: Life) -> None:
+    """What `current` had moved to is read through, found damaged and left."""
+    rot(life.dir / "round-0001")
+    answer = promotions.rollback(here, None, None, None)
+    assert (answer["champion"], answer["damaged"], life.current) == (None, ["round-0001"], None)
+    assert promotions.lines(answer)[1] == (
+        "round-0001 is damaged, and can never be the champion again: the base model is now"
+    )
+    assert life.trained() == set()
