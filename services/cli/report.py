@@ -1,6 +1,5 @@
 """The end of a round as a person wants it: better or not, by how much, why, and where the adapter is."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -49,24 +48,29 @@ class Outcome:
         return asdict(self) | {"promoted": self.promoted}
 
 
-def ended(rounds: Sequence[Json], seen: set[int], adapters: Path) -> list[Json]:
-    """The closed rounds not in `seen`, oldest first; they are in it afterwards.
+def ended(snapshot: Json, seen: set[int], adapters: Path) -> list[Json]:
+    """The snapshot's closed rounds not in `seen`, oldest first; they are in it afterwards.
 
-    A promoted one has ended when `current` has come to its adapter, a moment after its row.
+    A promoted one has ended when `current` has come to the champion, a moment after its row. That may be
+    another adapter by then, or none, where the next round, the canary or a person moved it.
     """
-    found = [row for row in rounds if row["closed_at"] and row["id"] not in seen and _stands(row, adapters)]
+    champions = {track["name"]: (track["champion"] or {}).get("directory") for track in snapshot["tracks"]}
+    closed = [row for row in snapshot["rounds"] if row["closed_at"] and row["id"] not in seen]
+    found = [
+        row
+        for row in closed
+        if row["state"] != RoundState.PROMOTED
+        or _current(adapters / row["track"]) == champions.get(row["track"])
+    ]
     seen.update(row["id"] for row in found)
     return sorted(found, key=lambda row: int(row["id"]))
 
 
-def _stands(closed: Json, adapters: Path) -> bool:
-    if closed["state"] != RoundState.PROMOTED:
-        return True
+def _current(track_dir: Path) -> str | None:
     try:
-        published = (adapters / closed["track"] / "current").readlink().name
+        return (track_dir / "current").readlink().name
     except OSError:
-        return False
-    return bool(published >= closed["adapter"])  # round-0002 after round-0001
+        return None
 
 
 def outcome(closed: Json, adapters: Path) -> Outcome:

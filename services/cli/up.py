@@ -125,7 +125,7 @@ def _rounds(
         supervisor.watch()
         reading = snapshots.read()
         if reading.value is not None:
-            for closed in report.ended(reading.value["rounds"], seen, settings.adapters_dir):
+            for closed in report.ended(reading.value, seen, settings.adapters_dir):
                 yield report.outcome(closed, settings.adapters_dir)
             away = [("database", reading.error)] if reading.error else []
             screen.show([*rows(reading.value), *away, dashboard])

@@ -28,7 +28,7 @@ def recipe_file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_the_seeds_loading_code_works_on_what_was_published(
     trainer: Trainer, store: Callable[[list[str]], None], database: Database
 ) -> None:
@@ -39,7 +39,7 @@ def test_the_seeds_loading_code_works_on_what_was_published(
 
     store(standard_library(40))
     trainer.start()
-    (round_, *_) = wait_for(lambda: closed(database), 240)
+    (round_, *_) = wait_for(lambda: closed(database), 500)
     assert round_.state == "promoted", round_.verdict
     adapter = trainer.adapters / "loaded" / "current"
     wait_for(adapter.is_symlink, 10)

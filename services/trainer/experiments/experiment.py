@@ -98,7 +98,7 @@ class Experiment(BaseModel):
     top_p: float = Field(default=0.95, gt=0, le=1, description="Of those programs.")
     greedy: bool = Field(default=True, description="One more program at temperature 0, for McNemar's test.")
     max_new_tokens: int = Field(default=512, ge=1, description="Of a program.")
-    timeout: float = Field(default=3.0, gt=0, le=600, description="Seconds a program may run.")
+    timeout: float = Field(default=3.0, gt=0, le=600, description="Processor seconds a program may take.")
 
     # What is reported
     k: tuple[int, ...] = Field(default=(1, 10, 100), min_length=1, description="Of pass@k.")

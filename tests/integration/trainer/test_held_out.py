@@ -133,6 +133,21 @@ def test_rounds_go_on_with_the_same_anchors(database: Database, store: Store) ->
     assert not ids(before[ContentRole.HELD_OUT]) & ids(after[ContentRole.TRAIN])
 
 
+def test_a_snapshot_knows_the_clusters_as_they_have_become(database: Database, store: Store) -> None:
+    """Near-duplicates that are found out while a round is open are one cluster when it is judged."""
+    store(texts(40))
+    track = Track(database, split="cluster")
+    opened = track.ledger.open_or_resume(track.lease, track.recipe, 70, 1000)
+    assert opened is not None
+    first, second, *_ = sorted(ids(track.ledger.snapshot(opened.round_id)[ContentRole.HELD_OUT]))
+    with database.transaction() as tx:
+        corpus.merge_clusters(tx, first, second)  # of these texts a cluster each, of the content's number
+    held_out = track.ledger.snapshot(opened.round_id)[ContentRole.HELD_OUT]
+    clusters = {each.content_id: each.cluster_id for each in held_out}
+    assert clusters.pop(second) == first
+    assert clusters == {content_id: content_id for content_id in clusters}
+
+
 def test_units_that_are_trained_on_are_not_judged(database: Database, store: Store) -> None:
     """Of a held-out text the copied function is cut out; one that is all copied is left out and counted."""
     store(texts(100))

@@ -19,6 +19,7 @@ from services.trainer.engine.distributed import ALONE
 from services.trainer.heartbeat import Heart
 from services.trainer.interruption import Interruption
 from services.trainer.ledger import Ledger
+from services.trainer.receipts import verifying
 from services.trainer.recipes import files as recipe_files
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.recipes.shapes import KNOWN
@@ -124,6 +125,8 @@ def test_a_recipe_that_ships_makes_a_round(
     assert all(math.isfinite(bits) for bits in round_.verdict["bits_per_byte"].values() if bits is not None)
     published = tmp_path / "adapters" / name / "current"
     manifest = publish.verify(published)
+    receipt, _ = verifying.verify(published.resolve())
+    assert (receipt.added, receipt.header.exposure) == (None, "counted")
     assert manifest["recipe"] == recipe.model_dump(mode="json")
     if recipe.method == "full":
         assert json.loads((published / "config.json").read_text())["model_type"] == "qwen2"

@@ -3,11 +3,13 @@
 import json
 import logging
 import struct
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from wandb.proto.wandb_internal_pb2 import Record
 
 from services.core.settings import Settings
 from services.trainer.predictions import Prediction
@@ -15,6 +17,7 @@ from services.trainer.tracking import Trackers, wandb_mode
 from tests.unit.trainer.engine import tiny
 
 BLOCK, HEADER, FILE_HEADER = 32768, 7, 7  # bytes of a .wandb file: LevelDB's log format after a header
+WRITING = 30.0  # seconds
 FULL, LAST = 1, 4  # types of its chunks that end a record
 
 
@@ -38,6 +41,8 @@ def records(path: Path) -> Iterator[bytes]:
             at += left
             continue
         _, size, kind = struct.unpack_from("<IHB", content, at)
+        if at + HEADER + size > len(content):
+            return  # it is being written
         record += content[at + HEADER : at + HEADER + size]
         at += HEADER + size
         if kind in (FULL, LAST):
@@ -46,17 +51,23 @@ def records(path: Path) -> Iterator[bytes]:
 
 
 def history(folder: Path) -> list[dict[str, Any]]:
-    """What an offline run logged, step by step, as `wandb sync` would send it."""
-    from wandb.proto.wandb_internal_pb2 import Record
+    """What an offline run logged, step by step, as `wandb sync` would send it.
 
+    wandb's own process writes the file, and ends it a moment after the run was finished.
+    """
     (path,) = (folder / "wandb").glob("wandb/offline-run-*/*.wandb")
-    found = []
-    for content in records(path):
-        record = Record.FromString(content)
-        if record.HasField("history"):
-            items = record.history.item
-            found.append({"/".join(i.nested_key) or i.key: json.loads(i.value_json) for i in items})
-    return found
+    deadline = time.monotonic() + WRITING
+    while True:
+        found = [Record.FromString(content) for content in records(path)]
+        if any(record.HasField("exit") for record in found):
+            break
+        assert time.monotonic() < deadline, f"{path} has no end after {WRITING} s"
+        time.sleep(0.05)
+    return [
+        {"/".join(i.nested_key) or i.key: json.loads(i.value_json) for i in record.history.item}
+        for record in found
+        if record.HasField("history")
+    ]
 
 
 def test_an_offline_run_read_back_has_every_figure(tmp_path: Path) -> None:

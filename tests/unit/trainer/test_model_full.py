@@ -113,3 +113,12 @@ def test_a_champion_without_a_weight_is_refused(tiny_folder: Path, tmp_path: Pat
     """Another model's folder is named, not half loaded."""
     with pytest.raises(RoundError, match="has no weight"):
         model.begin_from(opened(tiny_folder), tmp_path)
+
+
+def test_code_that_the_base_named_is_not_carried_along(tmp_path: Path) -> None:
+    """transformers keeps `auto_map` where it has the architecture itself; nobody is to be led to it."""
+    for name in ("config.json", "tokenizer_config.json"):
+        (tmp_path / name).write_text(json.dumps({"auto_map": {"AutoConfig": "x.Y"}, "model_type": "llama"}))
+    model.drop_code(tmp_path)
+    for name in ("config.json", "tokenizer_config.json"):
+        assert json.loads((tmp_path / name).read_text()) == {"model_type": "llama"}

@@ -164,7 +164,8 @@ def test_a_bad_batch_is_left_out_and_the_last_good_state_taken(tmp_path: Path, f
     chosen = recipe(epochs=4, early_stopping_threshold=0)
     bad = Spoiled(tmp_path / "bad", chosen).spoil({2 * 10 + 1: factor})  # the 11th step, of 2 micro-batches
     training = bad.train()
-    assert (training.rollbacks, training.skipped_batches) == (1, 1)
+    assert (training.rollbacks, training.skipped_batches, training.left_out) == (1, 1, (10,))
+    assert training.processes == ((0, 1),)
     assert any("batch 10 left out" in (progress.message or "") for progress in bad.progress)
     spared = Round(tmp_path / "spared", chosen)
     number = spared.setup.feed._make
@@ -233,6 +234,7 @@ def test_early_stopping_keeps_the_best(tmp_path: Path) -> None:
     training = Round(tmp_path, chosen).train()
     assert training.stopped_early
     assert training.steps == 6
+    assert training.weights_step == training.best_step
 
 
 def test_what_is_logged(tmp_path: Path) -> None:
