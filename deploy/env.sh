@@ -1,5 +1,5 @@
 #!/bin/sh
-# `make env`: makes .env from .env.example with a fresh random POSTGRES_PASSWORD, and the folders that
+# `make env`: makes .env from .env.example with fresh random secrets, and the folders that
 # Compose mounts. Of an existing .env it only fills in what is missing, never changes what is set.
 set -eu
 cd "$(dirname "$0")/.."
@@ -21,6 +21,7 @@ if [ ! -e .env ]; then
     set_value RATCHET_UID "$(id -u)"
     set_value RATCHET_GID "$(id -g)"
   fi
+  set_value WEBHOOK_SECRET "whsec_$(head -c 32 /dev/urandom | base64)"
   echo "made .env from .env.example"
 fi
 if [ -z "$(value_of POSTGRES_PASSWORD)" ]; then

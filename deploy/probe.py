@@ -1,8 +1,8 @@
-"""Healthchecks of the containers: `python -m deploy.probe metrics|processor|sandbox|trainer`.
+"""Healthchecks of the containers: `python -m deploy.probe metrics|processor|sandbox|serving|trainer`.
 
 Exit status 0 means healthy. Otherwise 1, and the one line printed says why; the engine keeps it
-(`docker inspect`). metrics is asked over HTTP and any status but 200 is ill. processor and trainer
-are judged by the last heartbeat of this very container: it must be fresh and not of an ill state.
+(`docker inspect`). metrics and serving are asked over HTTP and any status but 200 is ill. processor and
+trainer are judged by the last heartbeat of this very container: it must be fresh and not of an ill state.
 sandbox is connected to and must greet as one that isolates programs, which it tried when it started.
 """
 
@@ -18,8 +18,8 @@ GREETING_MAX = 1000  # bytes
 SANDBOX_SOCKET = "/run/sandbox/socket"  # as in docker-compose.yml
 
 
-def metrics_complaint(port: str) -> str | None:
-    """What is wrong with the metrics service of this container, or None."""
+def http_complaint(port: str) -> str | None:
+    """What is wrong with the metrics or serving service of this container, or None."""
     url = f"http://127.0.0.1:{port}/health/ready"
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:
@@ -81,15 +81,16 @@ def sandbox_complaint(path: str) -> str | None:
 def main(arguments: list[str]) -> int:
     match arguments:
         case ["metrics"]:
-            complaint = metrics_complaint(os.environ.get("METRICS_PORT") or "8090")
+            complaint = http_complaint(os.environ.get("METRICS_PORT") or "8090")
+        case ["serving"]:
+            complaint = http_complaint(os.environ.get("SERVE_PORT") or "8000")
         case ["sandbox"]:
             complaint = sandbox_complaint(SANDBOX_SOCKET)
         case ["processor" | "trainer" as service]:
             complaint = beat_complaint(service)
         case _:
-            complaint = (
-                f"deploy.probe {' '.join(arguments)}: expected one of metrics, processor, sandbox, trainer"
-            )
+            asked = f"deploy.probe {' '.join(arguments)}"
+            complaint = f"{asked}: expected metrics, processor, sandbox, serving or trainer"
     if complaint:
         sys.stderr.write(f"{complaint}\n")
     return 1 if complaint else 0

@@ -22,7 +22,10 @@ from services.processor.rules import Rules
 from services.processor.sources.paths import printable
 from services.processor.stages.score import RAMPS
 
-BY_COMPARISON = {Reason.NEAR_DUPLICATE.value}  # reasons that the file alone does not tell
+BY_COMPARISON = {
+    Reason.NEAR_DUPLICATE.value,
+    Reason.FORGOTTEN.value,
+}  # reasons that the file alone does not tell
 
 
 def run(environment: Environment, asked: str, *, as_json: bool) -> None:

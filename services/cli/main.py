@@ -46,10 +46,15 @@ gate = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Ask how often the gate is wrong and how much it sees."
 )
 app.add_typer(gate, name="gate")
+webhooks = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Try the addresses that events are sent to."
+)
+app.add_typer(webhooks, name="webhook")
 AdapterName = Annotated[str, typer.Argument(metavar="ADAPTER", help="As round-0003, below adapters/<track>.")]
 TrackName = Annotated[
     str | None, typer.Option("--track", metavar="NAME", help="A recipe's name. Without: as RECIPE says.")
 ]
+SUBJECT_HELP = "base, champion, TRACK[/round-0001], round-0001, or a folder."
 Why = Annotated[str | None, typer.Option("--reason", help="For the record.")]
 RecipeName = Annotated[
     str | None,
@@ -195,12 +200,27 @@ def export(
     rejected: Annotated[
         bool, typer.Option("--rejected", help="Rejected files too, with their reasons.")
     ] = False,
+    gguf: Annotated[
+        str | None,
+        typer.Option("--gguf", metavar="ADAPTER", help="Instead: this adapter, merged, as a GGUF file."),
+    ] = None,
+    quantise: Annotated[
+        str, typer.Option("--quantise", metavar="TYPE", help="Of a GGUF file: f32, f16, bf16 or q8_0.")
+    ] = "f16",
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write every stored file with its text, score, units and origin, one JSON object a line."""
     from services.cli import environment
     from services.cli.export import run
+
+    if gguf is not None:
+        from pathlib import Path
+
+        from services.cli.gguf import run as run_gguf
+
+        run_gguf(environment.read(), gguf, Path(file), quantise=quantise, force=force, as_json=as_json)
+        return
 
     run(environment.read(), file, rejected=rejected, force=force, as_json=as_json)
 
@@ -352,6 +372,109 @@ def verdict(
     run(environment.read(), recipe, items=items, as_json=as_json)
 
 
+@app.command()
+def generate(
+    prompt: Annotated[
+        str | None, typer.Argument(metavar="[PROMPT|-]", help="What to go on from; - is standard input.")
+    ] = None,
+    adapter: Annotated[str, typer.Option("--adapter", metavar="WHO", help=SUBJECT_HELP)] = "champion",
+    prefix: Annotated[
+        str | None, typer.Option("--prefix", metavar="TEXT", help="Ask for what comes behind this …")
+    ] = None,
+    suffix: Annotated[str | None, typer.Option("--suffix", metavar="TEXT", help="… and before this.")] = None,
+    max_new_tokens: Annotated[
+        int, typer.Option("--max-new-tokens", min=1, max=32_768, help="Tokens of a completion at most.")
+    ] = 256,
+    temperature: Annotated[
+        float, typer.Option("--temperature", min=0.0, max=10.0, help="0 takes the likeliest token each time.")
+    ] = 0.0,
+    top_p: Annotated[
+        float, typer.Option("--top-p", min=0.01, max=1.0, help="Draw from this mass of likely tokens alone.")
+    ] = 1.0,
+    n: Annotated[int, typer.Option("--n", min=1, max=1000, help="How many completions.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed, the same draws.")] = 0,
+    stop: Annotated[
+        list[str] | None, typer.Option("--stop", metavar="TEXT", help="End before this. Repeatable.")
+    ] = None,
+    chat: Annotated[
+        bool | None,
+        typer.Option("--chat/--raw", help="As a question in the chat template, or the text as it is."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write on from a prompt with the champion, the base model, or any adapter."""
+    from services.cli import environment
+    from services.cli.generate import Asked, run
+
+    request = {
+        "max_new_tokens": max_new_tokens, "temperature": temperature, "top_p": top_p, "n": n, "seed": seed,
+        "stop": list(stop or ()),
+    }  # fmt: skip
+    asked = Asked(prompt, adapter, prefix, suffix, chat, request)
+    run(environment.read(), asked, as_json=as_json)
+
+
+@app.command()
+def merge(
+    adapter: Annotated[
+        str, typer.Argument(metavar="ADAPTER", help="champion, TRACK[/round-0001], round-0001, or a folder.")
+    ],
+    output: Annotated[str, typer.Argument(metavar="OUTPUT_DIR", help="A folder that is not there yet.")],
+    no_check: Annotated[
+        bool, typer.Option("--no-check", help="Do not measure what merging changed: needs little memory.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a merged model that is there.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Put an adapter into the full weights of its base, and say what quantisation and merging cost."""
+    from pathlib import Path
+
+    from services.cli import environment
+    from services.cli.merge import run
+
+    run(environment.read(), adapter, Path(output), check=not no_check, force=force, as_json=as_json)
+
+
+@app.command()
+def compare(
+    names: Annotated[list[str], typer.Argument(metavar="A B [C...]", help=SUBJECT_HELP)],
+    prompts: Annotated[
+        str | None,
+        typer.Option("--prompts", metavar="FILE", help=".jsonl with prompt and answer, or .txt, one a line."),
+    ] = None,
+    suite: Annotated[
+        str | None,
+        typer.Option(
+            "--suite", metavar="NAME", help="humaneval, keywords, NAME or NAME-loss, as in recipes."
+        ),
+    ] = None,
+    items: Annotated[
+        int, typer.Option("--items", min=2, max=2000, help="Held-out completions, or tasks of a suite.")
+    ] = 20,
+    max_new_tokens: Annotated[
+        int, typer.Option("--max-new-tokens", min=1, max=32_768, help="Tokens after a prompt of a file.")
+    ] = 256,
+    chat: Annotated[
+        bool | None, typer.Option("--chat/--raw", help="How a file's prompts are asked; else as recipes say.")
+    ] = None,
+    html: Annotated[
+        str | None, typer.Option("--html", metavar="FILE", help="Write everything as a page, too.")
+    ] = None,
+    show: Annotated[int, typer.Option("--show", min=0, help="Answers to be printed.")] = 3,
+    force: Annotated[bool, typer.Option("--force", help="Replace the page if it exists.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Ask several models the same, show their answers side by side, and say who wins how often."""
+    from pathlib import Path
+
+    from services.cli import environment
+    from services.cli.compare import Asked, run
+
+    asked = Asked(tuple(names), Path(prompts) if prompts else None, suite, items, max_new_tokens, chat)
+    target = Path(html) if html else None
+    run(environment.read(), asked, html=target, force=force, shown=show, as_json=as_json)
+
+
 @app.command("score-samples")
 def score_samples(
     samples: Annotated[
@@ -364,7 +487,7 @@ def score_samples(
     ks: Annotated[str, typer.Option("--k", metavar="K,…", help="Of pass@k.")] = "1,10,100",
     timeout: Annotated[
         float | None,
-        typer.Option("--timeout", min=0.1, max=600, help="Seconds a program; else 3, or 30 for unit tests."),
+        typer.Option("--timeout", min=0.1, max=600, help="CPU seconds a program; else 3, 30 for unit tests."),
     ] = None,
     allow_unsandboxed: Annotated[
         bool,
@@ -471,6 +594,191 @@ def unpin(track: TrackName = None, reason: Why = None, as_json: AsJson = False) 
     from services.cli import environment, promotions
 
     promotions.show(promotions.unpin(environment.read(), track, reason), as_json=as_json)
+
+
+@app.command()
+def serve(
+    recipe: Annotated[
+        str | None,
+        typer.Option("--recipe", metavar="R", help="Its name, or a YAML file. Without: as RECIPE says."),
+    ] = None,
+    host: Annotated[str | None, typer.Option("--host", help="Instead of SERVE_HOST.")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, help="Instead of SERVE_PORT; 0: a free one.")
+    ] = None,
+    vllm: Annotated[
+        bool, typer.Option("--vllm", help="Print how vLLM is started for it instead, and end.")
+    ] = False,
+) -> None:
+    """Answer OpenAI's requests with the champion, and with the next one as soon as it is promoted."""
+    from services.cli import environment
+    from services.cli.serve import command, run
+
+    if vllm:
+        print(command(environment.read(), recipe))
+    else:
+        run(environment.read(), recipe, host=host, port=port)
+
+
+@app.command()
+def events(
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as more happens.")] = False,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option("--kind", metavar="KIND", help="As promotion, stall or round.started. Repeatable."),
+    ] = None,
+    track: Annotated[str | None, typer.Option("--track", metavar="NAME", help="Of this track alone.")] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="WHEN", help="30m, 2h, 3d ago, or a date.")
+    ] = None,
+    number: Annotated[
+        int, typer.Option("--number", "-n", min=1, max=10_000, help="How many of the last, without --since.")
+    ] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """List what happened: rounds, promotions and other moves, what was forgotten, services that fell ill."""
+    from services.cli import environment
+    from services.cli.events import run
+
+    run(
+        environment.read(),
+        follow=follow,
+        kinds=kind or (),
+        track=track,
+        since=since,
+        most=number,
+        as_json=as_json,
+    )
+
+
+@webhooks.command("test")
+def webhook_test(as_json: AsJson = False) -> None:
+    """Send a test event to every address, signed as the others, and print what it answers."""
+    from services.cli import environment
+    from services.cli.webhook import test
+
+    if not test(environment.read(), as_json=as_json):
+        raise typer.Exit(1)
+
+
+@webhooks.command("list")
+def webhook_list(as_json: AsJson = False) -> None:
+    """Say of every address what it got, what waits for it, and what went wrong last."""
+    from services.cli import environment
+    from services.cli.webhook import show
+
+    show(environment.read(), as_json=as_json)
+
+
+@webhooks.command("run")
+def webhook_run() -> None:
+    """Send events from a process of its own, beside the trainer, which sends them too, until SIGTERM."""
+    from services.cli import environment
+    from services.cli.webhook import run
+
+    run(environment.read())
+
+
+@app.command()
+def receipt(
+    adapter: Annotated[
+        str, typer.Argument(metavar="ADAPTER", help="TRACK/round-0001, TRACK for its champion, or a folder.")
+    ],
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check its other files too, and every receipt before this one.")
+    ] = False,
+    path: Annotated[
+        str | None, typer.Option("--path", metavar="GLOB", help="Only what lay in such files, as 'src/*.py'.")
+    ] = None,
+    prove: Annotated[
+        str | None, typer.Option("--prove", metavar="SHA256", help="Print the proof of this content's line.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what an adapter was trained on, and check that it is written as it was; needs no database."""
+    from services.cli import environment
+    from services.cli.receipt import run
+
+    run(environment.read(), adapter, verify=verify, path=path, prove=prove, as_json=as_json)
+
+
+@app.command("which-adapters")
+def which_adapters(
+    what: Annotated[
+        str, typer.Argument(metavar="PATH|SHA256|SOURCE", help="A source, a file or folder of it, a content.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """List the adapters that were trained on a file, or continue from one that was."""
+    from services.cli import environment
+    from services.cli.which_adapters import run
+
+    run(environment.read(), what, as_json=as_json)
+
+
+@app.command()
+def forget(
+    what: Annotated[str, typer.Argument(metavar="SOURCE|PATH", help="As SOURCE/folder/ or SOURCE/file.py.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; do nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Until what is left was trained on.")] = False,
+    everywhere: Annotated[
+        bool, typer.Option("--everywhere", help="Its texts where other files hold them, too.")
+    ] = False,
+    no_check: Annotated[
+        bool, typer.Option("--no-check", help="Do not measure what can be written out, before and after.")
+    ] = False,
+    delete_adapters: Annotated[
+        bool, typer.Option("--delete-adapters", help="Delete the files of adapters that learned from it.")
+    ] = False,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Let it come in again, by number or path; texts stay erased.")
+    ] = False,
+    reason: Why = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take code back: its texts go, adapters that learned it serve no more, what is left is trained on."""
+    from services.cli import environment
+    from services.cli.forget import Options, run
+    from services.cli.forget import undo as lift
+
+    if undo:
+        lift(environment.read(), what, as_json=as_json)
+        return
+    options = Options(everywhere, dry_run, yes, wait, not no_check, delete_adapters, reason or Options.reason)
+    if not run(environment.read(), what, options, as_json=as_json):
+        raise typer.Exit(1)
+
+
+@app.command()
+def forgotten(as_json: AsJson = False) -> None:
+    """List what was forgotten: how far, by whom, and what models gave up of it before and after."""
+    from services.cli import environment
+    from services.cli.forget import list_all
+
+    list_all(environment.read(), as_json=as_json)
+
+
+@app.command()
+def parity(
+    adapter: Annotated[
+        str, typer.Argument(metavar="[ADAPTER]", help="champion, TRACK, round-0001, or a published folder.")
+    ] = "champion",
+    served: Annotated[
+        str | None,
+        typer.Option("--served", metavar="URL", help="Of a running server, instead of one of its own."),
+    ] = None,
+    tokens: Annotated[int, typer.Option("--tokens", min=1, max=1024, help="Written after a prompt.")] = 48,
+    held_out: Annotated[
+        int, typer.Option("--held-out", min=0, max=100, help="Held-out files, beside the fixed texts.")
+    ] = 8,
+    as_json: AsJson = False,
+) -> None:
+    """Measure whether an adapter answers alike as trained, on the full base, merged, and served."""
+    from services.cli import environment
+    from services.cli.parity import run
+
+    run(environment.read(), adapter, served=served, tokens=tokens, held_out=held_out, as_json=as_json)
 
 
 @app.command()

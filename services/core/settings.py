@@ -4,21 +4,32 @@ Every name is listed in `.env.example`. A name that is almost one of them, or a 
 be, is a ConfigurationError that names the nearest valid one.
 """
 
+import base64
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
 from pydantic_core import ErrorDetails
 
 from services.core.errors import ConfigurationError
+from services.core.models import EVENT_GROUPS
 
 PROJECT = Path(__file__).resolve().parents[2]  # where sql/ and recipes/ are
 SIMILAR = 0.86  # difflib ratio above which an unknown name is taken for a slip of the pen
 REDACTED = "***"
+SHORTEST_SECRET = 8  # characters; a log without every `api` or `hook` in it would be hard to read
 
 
 class Target(BaseModel):
@@ -35,9 +46,13 @@ class Target(BaseModel):
         return f"{self.user}@{self.host}:{self.port}/{self.dbname}"
 
 
-def _split(value: object) -> object:
+def split_list(value: str) -> tuple[str, ...]:
     """A list in one setting: its items between commas."""
-    return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+    return tuple(filter(None, map(str.strip, value.split(","))))
+
+
+def _split(value: object) -> object:
+    return split_list(value) if isinstance(value, str) else value
 
 
 Listed = Annotated[tuple[str, ...], BeforeValidator(_split)]
@@ -46,7 +61,7 @@ Listed = Annotated[tuple[str, ...], BeforeValidator(_split)]
 class Settings(BaseModel):
     """All settings of all services; each field's environment name is its own in capitals."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     # PostgreSQL: a URL, or its parts; the password may lie in a file
     database_url: SecretStr | None = None
@@ -92,6 +107,9 @@ class Settings(BaseModel):
     node_rank: int = Field(default=0, ge=0)  # of this machine; 0 has the database
     rdzv_endpoint: str | None = Field(default=None, pattern=r"^[^\s:]+:[1-9][0-9]{0,4}$")
 
+    # What becomes of adapters that learned from what `ratchet forget` takes back
+    forget_policy: str = Field(default="refuse", pattern="^(refuse|warn)$")
+
     # Overrides of the recipe, by name
     batch_size: int | None = None
     gradient_accumulation_steps: int | None = None
@@ -112,10 +130,55 @@ class Settings(BaseModel):
     wandb_entity: str | None = None
     wandb_mode: str | None = Field(default=None, pattern="^(online|offline|disabled)$")
 
+    # Webhooks: where events are sent
+    webhook_urls: SecretStr | None = None  # between commas; a path or a query may be a password
+    webhook_secret: SecretStr | None = None  # whsec_…, that messages are signed with
+    webhook_events: Listed = ("promotion", "refusal", "rollback", "failure", "forgetting", "stall")
+    webhook_format: str = Field(default="standard", pattern="^(standard|slack)$")
+
+    # Serving
+    serve_host: str = "127.0.0.1"
+    serve_port: int = Field(default=8000, ge=1, le=65535)
+    serve_backend: str = Field(default="http://127.0.0.1:8001", pattern=r"^https?://[^\s/]+$")  # a vLLM
+    serve_max_lora_rank: int = Field(default=256, ge=1, le=512)  # that server's --max-lora-rank
+    serve_without_parity: bool = True  # an adapter may go live before `ratchet parity` has measured it
+
     # The metrics service
     metrics_host: str = "127.0.0.1"
     metrics_port: int = Field(default=8090, ge=1, le=65535)
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
+
+    @field_validator("webhook_urls")
+    @classmethod
+    def _are_addresses(cls, value: SecretStr | None) -> SecretStr | None:
+        for number, url in enumerate(split_list("" if value is None else value.get_secret_value()), 1):
+            if not _is_address(url):
+                raise ValueError(f"address {number} of them is not https://HOST/PATH, nor http://HOST/PATH")
+        return value
+
+    @field_validator("webhook_secret")
+    @classmethod
+    def _is_signing_secret(cls, value: SecretStr | None) -> SecretStr | None:
+        """As Standard Webhooks has it: whsec_ and the base64 of 24 to 64 bytes."""
+        if value is not None:
+            prefix, _, encoded = value.get_secret_value().strip().partition("_")
+            try:
+                size = len(base64.b64decode(encoded, validate=True))
+            except ValueError:
+                size = 0
+            if prefix != "whsec" or not 24 <= size <= 64:
+                raise ValueError(
+                    "must be whsec_ and 24 to 64 random bytes in base64"
+                    ' (echo "whsec_$(head -c 32 /dev/urandom | base64)" makes one)'
+                )
+        return value
+
+    @field_validator("webhook_events")
+    @classmethod
+    def _are_event_groups(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if unknown := [name for name in value if name not in EVENT_GROUPS]:
+            raise ValueError(f"{', '.join(unknown)}: expected some of {', '.join(EVENT_GROUPS)}")
+        return value
 
     @property
     def recipe_overrides(self) -> dict[str, int | float | bool]:
@@ -151,13 +214,39 @@ class Settings(BaseModel):
 
     def secrets(self) -> list[str]:
         """Every secret value, for the log to leave out."""
-        held = [self.database_url, self.postgres_password, self.hf_token, self.wandb_api_key]
+        held = [
+            self.database_url, self.postgres_password, self.hf_token, self.wandb_api_key,
+            self.webhook_urls, self.webhook_secret,
+        ]  # fmt: skip
         values = [secret.get_secret_value() for secret in held if secret is not None]
+        if self.webhook_urls is not None:
+            values += _secret_parts(split_list(self.webhook_urls.get_secret_value()))
         try:
             values.append(self.database().password.get_secret_value())
         except ConfigurationError:
             pass
         return [value for value in values if value]
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    printable = url.isascii() and url.isprintable() and " " not in url
+    return printable and parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0
+
+
+def _secret_parts(urls: Iterable[str]) -> list[str]:
+    """Of webhook URLs, each whole, and what may be a password in it: a chat's is in the path."""
+    parts = []
+    for url in urls:
+        split = urlsplit(url)
+        values = [value for _, value in parse_qsl(split.query)]
+        secret = (split.password, unquote(split.password or ""), split.query, *values, split.path.strip("/"))
+        parts += [url, *(part for part in secret if part and len(part) >= SHORTEST_SECRET)]
+    return parts
 
 
 RECIPE_OVERRIDES = (

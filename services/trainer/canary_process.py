@@ -112,5 +112,5 @@ def _started(folder: Path, settings: Settings, answer: int) -> "subprocess.Popen
             "HF_HOME": os.environ.get("HF_HOME", str((settings.cache_dir / "huggingface").absolute())),
         },
         stdout=answer,
-        preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  the daemon has one thread
+        preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  it takes no lock
     )

@@ -33,7 +33,7 @@ def measure(
     """Nats of each fixed text, in order, under the model as it stands; in every process the same."""
     longest = min(TOKENS, recipe.max_length)
     samples = []
-    for number, text in enumerate(_suite()["texts"]):
+    for number, text in enumerate(texts()):
         ids = tokenizer.encode(text, add_special_tokens=False)[:longest]
         samples.append(Sample(number, ids, 0, 0, len(ids), len(text.encode())))
     rows = pack(samples, recipe.max_length)
@@ -46,6 +46,25 @@ def measure(
         distribution=distribution,
     )
     return [loss.nats for loss in losses]
+
+
+def prompts() -> list[str]:
+    """The fixed prompts, in order."""
+    return list(_suite()["prompts"])
+
+
+def texts() -> list[str]:
+    """The fixed texts, in order."""
+    return list(_suite()["texts"])
+
+
+def greedy(trained: Any, tokenizer: Any) -> list[list[int]]:
+    """What the model writes after each fixed prompt, greedily, as token ids: the manifest's `greedy`.
+
+    Recorded of the candidate as it was judged, so that what is merged or served can be held against it.
+    """
+    asked = [tokenizer.encode(text, add_special_tokens=False) for text in prompts()]
+    return [list(ids) for ids in _written(trained, tokenizer, asked)]
 
 
 def check_losses(found: Sequence[float], expected: Sequence[float]) -> None:
@@ -84,8 +103,8 @@ def run(folder: Path, manifest: Json, settings: Settings) -> list[float]:
     try:
         tried = base if manifest["kind"] == "model" else PeftModel.from_pretrained(base, str(folder))
         tried.eval()
-        prompts = [tokenizer.encode(text, add_special_tokens=False) for text in _suite()["prompts"]]
-        check_outputs(_written(tried, tokenizer, prompts), lambda: _of_base(tried, tokenizer, prompts))
+        asked = [tokenizer.encode(text, add_special_tokens=False) for text in prompts()]
+        check_outputs(_written(tried, tokenizer, asked), lambda: _of_base(tried, tokenizer, asked))
         found = measure(Compute(tried), tokenizer, recipe)
     except (RuntimeError, ValueError, KeyError, OSError) as exc:
         if isinstance(exc, CanaryError) or _out_of_memory(exc):

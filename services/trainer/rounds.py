@@ -265,6 +265,7 @@ def _publish(
             "assessments": {str(subject): each.figures() for subject, each in assessments.items()},
         },
         "canary": nats,
+        "greedy": None if distribution.splits else canary_suite.greedy(trained, trainee.tokenizer),
         "created_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
     ledger, beat = context.first_books.ledger, context.heart.beat

@@ -17,6 +17,7 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = ("processor", "trainer", "metrics")  # those that run all the time and log in with a role of their own
 ONE_SHOT = ("volumes", "migrate")
 SANDBOX = "sandbox"
+SERVE = ("vllm", "serving")  # of the profile serve
 SECRETS = sorted(
     name for name, field in NAMES.items() if "SecretStr" in str(Settings.model_fields[field].annotation)
 )
@@ -26,8 +27,9 @@ every_service = pytest.mark.parametrize("name", sorted(SERVICES))
 
 
 def test_the_services_are_these() -> None:
-    """Six services, and a one-shot that hands over the mount points."""
-    assert set(SERVICES) == {"postgres", SANDBOX, *ONE_SHOT, *OURS}
+    """Six services, a one-shot that hands over the mount points, and two that a profile adds."""
+    assert set(SERVICES) == {"postgres", SANDBOX, *ONE_SHOT, *OURS, *SERVE}
+    assert {name for name, service in SERVICES.items() if "profiles" in service} == set(SERVE)
 
 
 @every_service
@@ -65,17 +67,21 @@ def test_every_service_has_an_init_and_a_restart_policy(name: str) -> None:
     assert SERVICES[name]["restart"] == ("no" if name in ONE_SHOT else "unless-stopped")
 
 
-@pytest.mark.parametrize("name", ["postgres", SANDBOX, *OURS])
+@pytest.mark.parametrize("name", ["postgres", SANDBOX, *OURS, *SERVE])
 def test_what_runs_all_the_time_has_a_healthcheck_and_time_to_stop(name: str) -> None:
     """A healthcheck, and a grace period above the 10 s in which a service stops."""
     assert {"test", "interval", "timeout", "retries", "start_period"} <= set(SERVICES[name]["healthcheck"])
     assert int(SERVICES[name]["stop_grace_period"].removesuffix("s")) >= 20
 
 
-def test_only_metrics_is_published_and_only_on_this_machine() -> None:
-    """PostgreSQL above all is not reachable from outside."""
+def test_only_pages_and_answers_are_published_and_only_on_this_machine() -> None:
+    """PostgreSQL above all is not reachable from outside, nor is vLLM, which loads what it is told to."""
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
-    assert published == {"metrics": ["${METRICS_HOST:-127.0.0.1}:${METRICS_PORT:-8090}:8090"]}
+    assert published == {
+        "metrics": ["${METRICS_HOST:-127.0.0.1}:${METRICS_PORT:-8090}:8090"],
+        "serving": ["${SERVE_HOST:-127.0.0.1}:${SERVE_PORT:-8000}:8000"],
+    }
+    assert COMPOSE["networks"]["serving"] == {"internal": True}
     assert COMPOSE["networks"]["ledger"] == {"internal": True}
     assert SERVICES["postgres"]["networks"] == SERVICES["processor"]["networks"] == ["ledger"]
 
@@ -126,11 +132,33 @@ def test_a_service_logs_in_with_its_own_role(name: str) -> None:
     assert "env_file" not in SERVICES[name]
 
 
+def test_servers_cannot_write_adapters_and_reach_no_database() -> None:
+    """They see what is published, and nothing of how it came to be."""
+    for name in SERVE:
+        assert "${ADAPTERS_DIR:-./adapters}:/data/adapters:ro" in SERVICES[name]["volumes"]
+        assert "ledger" not in SERVICES[name]["networks"]
+        assert not re.search("secret|ingest", " ".join(SERVICES[name]["volumes"]))
+        held = set(SECRETS) & set(SERVICES[name]["environment"])
+        assert held == ({"HF_TOKEN"} if name == "vllm" else set())
+
+
+def test_vllm_takes_adapters_while_it_runs() -> None:
+    """As many as a change needs at once, of the rank that the front checks."""
+    command, environment = SERVICES["vllm"]["command"], SERVICES["serving"]["environment"]
+    assert SERVICES["vllm"]["environment"]["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] == "True"
+    assert {"--enable-lora", "--served-model-name=base", "--port=8001"} <= set(command)
+    assert "--max-lora-rank=${SERVE_MAX_LORA_RANK:-256}" in command
+    assert "SERVE_MAX_LORA_RANK" in environment
+    assert environment["SERVE_BACKEND"] == "http://vllm:8001"
+    assert set(environment) <= set(NAMES)
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_secrets_reach_only_the_service_that_needs_them(name: str) -> None:
-    """Of the secret settings only the trainer gets any: the tokens of the model hub and of W&B."""
+    """Of the secret settings only the trainer gets any: for the model hub, W&B and webhooks."""
     held = sorted(set(SECRETS) & set(SERVICES[name]["environment"]))
-    assert held == (["HF_TOKEN", "WANDB_API_KEY"] if name == "trainer" else [])
+    trainers = ["HF_TOKEN", "WANDB_API_KEY", "WEBHOOK_SECRET", "WEBHOOK_URLS"]
+    assert held == (trainers if name == "trainer" else [])
 
 
 def test_migrate_blanks_the_secrets_it_has_no_use_for() -> None:
@@ -145,6 +173,7 @@ def test_every_setting_reaches_the_trainer() -> None:
     elsewhere = {"DATABASE_URL", "POSTGRES_PASSWORD", "ROLE_SECRETS_DIR", "RATCHET_HOME", "INGEST_DIR"}
     elsewhere |= {"BENCHMARKS_DIR", "ALLOW_UNSANDBOXED"}
     elsewhere |= {"METRICS_HOST", "METRICS_PORT"}
+    elsewhere |= {name for name in NAMES if name.startswith("SERVE_")}
     assert (set(NAMES) - elsewhere) | {"OMP_NUM_THREADS"} == set(SERVICES["trainer"]["environment"])
 
 

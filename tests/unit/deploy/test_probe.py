@@ -46,18 +46,18 @@ def served() -> Iterator[Callable[[int], str]]:
 
 def test_metrics_is_healthy_on_200(served: Callable[[int], str]) -> None:
     """No complaint."""
-    assert probe.metrics_complaint(served(200)) is None
+    assert probe.http_complaint(served(200)) is None
 
 
 @pytest.mark.parametrize("status", [204, 404, 500, 503])
 def test_metrics_is_ill_on_any_other_status(status: int, served: Callable[[int], str]) -> None:
     """The complaint names the status: a probe that only connects would pass on a 503."""
-    assert f"answers {status}" in str(probe.metrics_complaint(served(status)))
+    assert f"answers {status}" in str(probe.http_complaint(served(status)))
 
 
 def test_metrics_is_ill_when_nothing_listens() -> None:
     """Port 1 is closed."""
-    assert "does not answer" in str(probe.metrics_complaint("1"))
+    assert "does not answer" in str(probe.http_complaint("1"))
 
 
 @pytest.mark.parametrize("state", list(ServiceState))
@@ -128,4 +128,4 @@ def test_a_sandbox_that_does_not_listen_is_ill(tmp_path: Path) -> None:
 def test_an_unknown_service_is_a_complaint(capsys: pytest.CaptureFixture[str]) -> None:
     """The message lists what can be asked for."""
     assert probe.main(["trainr"]) == 1
-    assert "metrics, processor, sandbox, trainer" in capsys.readouterr().err
+    assert "metrics, processor, sandbox, serving or trainer" in capsys.readouterr().err

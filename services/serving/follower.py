@@ -1,0 +1,290 @@
+"""Follows `current`: a promoted adapter is loaded beside the one before, then takes its place.
+
+The live adapter changes between two instructions of one thread, so a request is answered by the one or by
+the other as a whole; the one before stays loaded until the last answer it began is finished.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from services.core.errors import ServingError
+from services.serving import adapters
+from services.serving.adapters import BASE, Served
+from services.serving.backend import Backend, BackendUnavailableError
+from services.trainer.parity import record
+
+log = logging.getLogger(__name__)
+LOOK_SECONDS = 0.1  # between two looks at a link
+CHECK_SECONDS = 5.0  # between two looks at what the server has: it may have been started again
+FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0  # seconds before an adapter that was refused is tried again
+KEPT_SECONDS = 300.0  # that an adapter asked for by name stays loaded
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What may be served."""
+
+    max_rank: int  # the server's --max-lora-rank
+    without_parity: bool  # whether an adapter goes live whose parity was not measured
+
+
+@dataclass
+class Loaded:
+    """An adapter in the server's memory."""
+
+    adapter: Served
+    users: int = 0  # answers that are being written
+    until: float = 0.0  # monotonic seconds; how long it stays without users, unless it is live
+
+
+@dataclass(frozen=True)
+class Answering:
+    """Who answers one request."""
+
+    model: str  # the server's name for it
+    adapter: Served | None  # None: the base model
+
+
+class Follower:
+    """One track's adapters in one server."""
+
+    def __init__(self, track_dir: Path, backend: Backend, policy: Policy) -> None:
+        self.track = track_dir.name
+        self._dir = track_dir
+        self._backend = backend
+        self._policy = policy
+        self._loaded: dict[str, Loaded] = {}  # by the adapter's name
+        self._live: str | None = None  # an adapter's name; None: the base model
+        self._began = False  # whether `_live` was ever settled
+        self._since = _now()
+        self._base_root: str | None = None  # what the server was started with; None: it was never reached
+        self._problem: str | None = None  # why `current` is not live
+        self._unreachable: str | None = None
+        self._tried: str | None = None  # what `current` named when the problem came up
+        self._next_try, self._wait = 0.0, FIRST_WAIT  # monotonic seconds, seconds
+        self._next_check = 0.0  # monotonic seconds
+        self._changing = asyncio.Lock()  # one load or unload at a time
+
+    # asked by the front
+
+    @asynccontextmanager
+    async def answering(self, asked: str) -> AsyncIterator[Answering]:
+        """Who answers to this name, held until the answer is complete.
+
+        asked: the track, TRACK@round-0003, or base. Raises ServingError for any other, or one that cannot
+        be loaded, BackendUnavailableError before anything was live.
+        """
+        if asked == self.track and not self._began:
+            why = self._unreachable or self._problem or "it is being loaded"
+            raise BackendUnavailableError(f"{self.track} is not served yet: {why}")
+        if asked == BASE or (asked == self.track and self._live is None):
+            yield Answering(BASE, None)
+            return
+        name = self._live if asked == self.track else self._named(asked)
+        assert name is not None
+        by_name = asked != self.track
+        if name not in self._loaded or (by_name and not adapters.is_offered(self._dir, name)):
+            await self._load(name)
+        loaded = self._loaded[name]
+        loaded.users += 1
+        try:
+            yield Answering(loaded.adapter.model, loaded.adapter)
+        finally:
+            loaded.users -= 1
+            if by_name:
+                loaded.until = time.monotonic() + KEPT_SECONDS
+
+    async def load_again(self, adapter: Served) -> None:
+        """The server does not know the adapter any more: it was started again."""
+        async with self._changing:
+            await self._backend.load(adapter.model, adapter.folder)
+
+    def models(self) -> list[str]:
+        """The names that can be asked, the track's own first."""
+        return [self.track, BASE, *(f"{self.track}@{name}" for name in adapters.published(self._dir))]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the server answers."""
+        return self._base_root is not None and self._unreachable is None
+
+    @property
+    def ready(self) -> bool:
+        """Whether the track is answered, by what was promoted last or by the one before."""
+        return self.healthy and self._began
+
+    def status(self) -> dict[str, Any]:
+        """What is served and why; for people and probes."""
+        live = self._loaded[self._live].adapter if self._live is not None else None
+        return {
+            "status": self._state(),
+            "track": self.track,
+            "serving": None if not self._began else BASE if live is None else live.name,
+            "sha256": None if live is None else live.digest,
+            "since": self._since,
+            "parity": None if live is None else record.said(live.parity),
+            "servable": live is None or live.parity is not None,
+            "current": adapters.current(self._dir) or BASE,
+            "problem": self._unreachable or self._problem,
+            "server": self._backend.url,
+            "loaded": {loaded.adapter.name: loaded.users for loaded in self._loaded.values()},
+        }
+
+    def _state(self) -> str:
+        if not self.ready:
+            return "unavailable"
+        return "behind" if self._problem else "ok"
+
+    # following
+
+    async def run(self) -> None:
+        """Look again and again, until it is cancelled."""
+        while True:
+            try:
+                await self.look()
+            except Exception:  # the next look may go well, and what is live is served on
+                log.exception("looking at %s failed", self._dir)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def look(self) -> None:
+        """Have the server know what it is to serve, make `current` live, and let go of what nobody uses."""
+        now = time.monotonic()
+        if now >= self._next_check:
+            self._next_check = now + CHECK_SECONDS
+            await self._check_server()
+        if not self.healthy:
+            return
+        wanted = adapters.current(self._dir)
+        if wanted == self._live and self._began:
+            self._problem, self._next_try, self._wait = None, 0.0, FIRST_WAIT
+        else:
+            await self._move(wanted)
+        await self._let_go()
+
+    async def _move(self, wanted: str | None) -> None:
+        """Make it live; while that fails the one before answers on."""
+        if self._problem is not None and time.monotonic() < self._next_try and wanted == self._tried:
+            return
+        self._tried = wanted
+        try:
+            if wanted is not None:
+                await self._load(wanted)
+        except ServingError as exc:
+            if str(exc) != self._problem:
+                log.error("%s goes on with %s: %s", self.track, self._words(), exc)
+                self._wait = FIRST_WAIT
+            self._problem = str(exc)
+            self._next_try = time.monotonic() + self._wait
+            self._wait = min(2 * self._wait, LONGEST_WAIT)
+            if isinstance(exc, BackendUnavailableError):
+                self._next_check = 0.0
+            return
+        before = self._words()
+        self._live, self._began, self._problem, self._since = wanted, True, None, _now()
+        words = "" if wanted is None else f"; {record.said(self._loaded[wanted].adapter.parity)}"
+        log.info("%s is answered by %s now, before it was %s%s", self.track, wanted or BASE, before, words)
+
+    def _words(self) -> str:
+        return (self._live or BASE) if self._began else "nothing"
+
+    def _check_parity(self, adapter: Served) -> None:
+        if adapter.parity is None and not self._policy.without_parity:
+            raise ServingError(
+                f"parity of {adapter.model} is not measured: run `ratchet parity {adapter.name}`, or set"
+                " SERVE_WITHOUT_PARITY=true"
+            )
+
+    def _named(self, asked: str) -> str:
+        track, _, name = asked.partition("@")
+        if track != self.track or not name:
+            raise ServingError(
+                f"the model {asked!r} does not exist: ask {self.track} (which follows `current`),"
+                f" {self.track}@round-0001 or any other round, or {BASE}"
+            )
+        return name
+
+    async def _load(self, name: str) -> None:
+        """Have the adapter in the server's memory. Raises ServingError when it cannot be."""
+        async with self._changing:
+            found = await asyncio.to_thread(adapters.open_adapter, self._dir, name, self._policy.max_rank)
+            if name in self._loaded:
+                self._loaded[name].adapter = found  # its parity may have been measured meanwhile
+                return
+            self._check_base(found)
+            self._check_parity(found)
+            began = time.perf_counter()
+            await self._backend.load(found.model, found.folder)
+            self._loaded[name] = Loaded(found)
+            log.info("loaded %s in %.2f s from %s", found.model, time.perf_counter() - began, found.folder)
+
+    def _check_base(self, adapter: Served) -> None:
+        """A hub id or a wheel's file can be compared; what a folder holds, only the server knows."""
+        served, wanted = self._base_root, adapter.base_model
+        comparable = served and not any(name.startswith(("/", ".")) for name in (served, wanted))
+        if comparable and served != wanted:
+            raise ServingError(
+                f"{adapter.model} is an adapter of {wanted}, and the server was started with {served}"
+            )
+
+    async def _let_go(self) -> None:
+        """Unload what is neither live nor used nor was asked for lately; and what is not offered any more."""
+        now = time.monotonic()
+        for name, loaded in list(self._loaded.items()):
+            wanted = name == self._live or loaded.users
+            if wanted or (now < loaded.until and adapters.is_offered(self._dir, name)):
+                continue
+            async with self._changing:
+                if loaded.users or name == self._live:
+                    continue
+                del self._loaded[name]
+                try:
+                    await self._backend.unload(loaded.adapter.model)
+                    log.info("unloaded %s", loaded.adapter.model)
+                except ServingError as exc:
+                    log.warning("%s", exc)
+
+    async def _check_server(self) -> None:
+        """What it has loaded: nothing, when it was started again; then the live adapter is loaded anew."""
+        try:
+            there = await self._backend.models()
+            if BASE not in there:
+                raise BackendUnavailableError(
+                    f"{self._backend.url} serves {', '.join(there) or 'nothing'}: start it with"
+                    f" --served-model-name {BASE}"
+                )
+            self._base_root = there[BASE]
+            for loaded in list(self._loaded.values()):
+                parity = record.read(self._dir, loaded.adapter.name)  # measured meanwhile
+                loaded.adapter = replace(loaded.adapter, parity=parity)
+                if loaded.adapter.model not in there:
+                    await self.load_again(loaded.adapter)
+            for model in there:
+                await self._forget_unknown(model)
+        except ServingError as exc:
+            if str(exc) != self._unreachable:
+                log.warning("%s", exc)
+            self._unreachable = str(exc)
+            self._next_check = time.monotonic() + FIRST_WAIT
+            return
+        if self._unreachable is not None:
+            log.info("%s answers", self._backend.url)
+        self._unreachable = None
+
+    async def _forget_unknown(self, model: str) -> None:
+        """An adapter of this track that an earlier front had loaded."""
+        track, _, name = model.partition("@")
+        if track == self.track and name and name not in self._loaded and name != adapters.current(self._dir):
+            async with self._changing:
+                if name not in self._loaded:
+                    await self._backend.unload(model)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

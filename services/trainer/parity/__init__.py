@@ -1,0 +1,1 @@
+"""Parity: whether an adapter answers alike on the quantised base, on the full one, merged, and served."""

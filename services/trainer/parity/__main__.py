@@ -1,0 +1,127 @@
+"""The process behind `ratchet parity`: what to measure as JSON on standard input, the measurement on standard
+output, its progress on standard error as lines of `progress DONE TOTAL WHAT`.
+"""
+
+import gc
+import json
+import logging
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig
+
+from services.core.errors import ConfigurationError, RatchetError
+from services.core.models import Json
+from services.core.settings import Settings, from_environment
+from services.trainer import answering, canary_suite, model, subjects
+from services.trainer.parity import measuring
+from services.trainer.parity.measuring import Asked, Run
+from services.trainer.parity.record import Leg, Parity
+from services.trainer.subjects import Subject
+
+
+def main() -> int:
+    """Exit status 1 with a line on standard error when it cannot be done."""
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    try:
+        answer = measured(json.load(sys.stdin), from_environment())
+    except RatchetError as exc:
+        sys.stderr.write(f"{exc}\n")
+        return 1
+    json.dump(answer.as_json(), sys.stdout)
+    return 0
+
+
+def measured(sent: Json, settings: Settings) -> Parity:
+    """The parity of an adapter.
+
+    sent: `folder`, `prompts` and `texts` (the canary's come first), `tokens` to write, and `served`: a
+    server's answers to the prompts, or None. Raises ConfigurationError for what is no adapter.
+    """
+    subject = subjects.published(Path(sent["folder"]).name, Path(sent["folder"]))
+    if subject.kind != "adapter":
+        raise ConfigurationError(f"{subject.folder} is a whole model: there is nothing to run in other ways")
+    prompts, texts, tokens = sent["prompts"], sent["texts"], sent["tokens"]
+
+    loaded, tokenizer = answering.load(subject, settings)
+    asked = measuring.encode(tokenizer, prompts, texts)
+    reference = measuring.run(loaded, tokenizer, asked, tokens, _progress("as judged", asked))
+    base = "nf4" if subject.is_quantised else _name(loaded.get_input_embeddings().weight.dtype)
+    legs = _trained(subject.manifest or {}, tokenizer, prompts, reference)
+
+    if subject.is_quantised:
+        loaded = None
+        _free()
+        loaded, _ = answering.load(subject, settings, unquantised=True)
+        full = measuring.run(loaded, tokenizer, asked, tokens, _progress("on the full base", asked))
+        legs.append(measuring.compare("full", reference, full, asked.text_bytes))
+    full_dtype = _name(loaded.get_input_embeddings().weight.dtype)
+    stored = _stored_as(subject, settings)
+    merged = _merged(loaded, stored)
+    found = measuring.run(merged, tokenizer, asked, tokens, _progress("merged", asked))
+    legs.append(measuring.compare("merged", reference, found, asked.text_bytes))
+    if sent["served"] is not None:
+        legs.append(measuring.compare_texts("served", tokenizer, reference.written, sent["served"]))
+    return Parity(
+        measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        adapter=subject.name,
+        base=base,
+        full=full_dtype,
+        merged=_name(stored),
+        tokens=tokens,
+        legs=tuple(legs),
+    )
+
+
+def _trained(manifest: Json, tokenizer: Any, prompts: list[str], reference: Run) -> list[Leg]:
+    """What the candidate wrote before it was published; older adapters have no record of it."""
+    recorded = manifest.get("greedy")
+    if not recorded:
+        return []
+    own = prompts[: len(recorded)]
+    plain = [tokenizer.encode(prompt, add_special_tokens=False) for prompt in own]
+    if own != canary_suite.prompts() or plain != [tokenizer(prompt)["input_ids"] for prompt in own]:
+        return []  # other prompts, or a server would put tokens before them
+    return [measuring.compare_written("trained", reference.written[: len(recorded)], recorded)]
+
+
+@torch.no_grad()
+def _merged(adapted: Any, stored: torch.dtype) -> Any:
+    """The base with the adapter in its weights, which are rounded as a merged model is stored."""
+    merged = adapted.merge_and_unload()
+    for parameter in merged.parameters():
+        parameter.copy_(parameter.to(stored))
+    return merged
+
+
+def _stored_as(subject: Subject, settings: Settings) -> torch.dtype:
+    """How the base's files have their weights, which a merged model's have too."""
+    source = answering.source_of(subject, settings)
+    config = AutoConfig.from_pretrained(source.location, revision=source.revision, trust_remote_code=False)
+    return config.dtype if isinstance(config.dtype, torch.dtype) else model.PUBLISHED_DTYPE
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _free() -> None:
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def _progress(what: str, asked: Asked) -> Callable[[int], None]:
+    def say(done: int) -> None:
+        sys.stderr.write(f"progress {done} {len(asked.prompts)} {what}\n")
+        sys.stderr.flush()
+
+    return say
+
+
+if __name__ == "__main__":
+    sys.exit(main())
