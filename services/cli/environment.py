@@ -33,6 +33,7 @@ LOGIN = (
     "POSTGRES_PASSWORD",
     "POSTGRES_PASSWORD_FILE",
 )
+TRAINERS_ALONE = ("HF_TOKEN", "WANDB_API_KEY", "WEBHOOK_SECRET", "WEBHOOK_URLS")
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,12 @@ class Environment:
         return self.settings.model_copy(update=login)
 
     def for_service(self, service: str, target: Target) -> dict[str, str]:
-        """The variables of one service: its own role on `target`, its password in a file."""
-        kept = {name: value for name, value in self.variables.items() if name not in LOGIN}
+        """The variables of one service: its own role on `target`, its password in a file.
+
+        What opens doors outside is the trainer's alone.
+        """
+        left = LOGIN if service == "trainer" else (*LOGIN, *TRAINERS_ALONE)
+        kept = {name: value for name, value in self.variables.items() if name not in left}
         return kept | {
             "POSTGRES_HOST": target.host,
             "POSTGRES_PORT": str(target.port),

@@ -98,6 +98,14 @@ def test_a_service_logs_in_as_its_own_role_and_knows_no_other_login(tmp_path):
     assert "hunter2" not in "".join(served.values())
 
 
+def test_what_opens_doors_outside_is_the_trainers_alone(tmp_path):
+    """Tokens of the hub, of W&B and of webhooks reach no other service."""
+    variables = {"HF_TOKEN": "hf_x", "WANDB_API_KEY": "w", "WEBHOOK_URLS": "https://x.example/"}
+    served = environment.read(variables, tmp_path)
+    assert variables.items() <= served.for_service("trainer", TARGET).items()
+    assert not variables.keys() & served.for_service("processor", TARGET).keys()
+
+
 def test_migrations_run_as_the_owner_and_keep_the_roles_passwords_at_home(tmp_path):
     settings = environment.read({}, tmp_path).as_owner(TARGET)
     assert settings.database() == TARGET
