@@ -121,6 +121,7 @@ def test_no_thread_of_a_deadline_is_left() -> None:
         ("https://no-such-host.invalid/s3cret", "its host is not known"),
         ("https://" + "a" * 64 + ".example/s3cret", "UnicodeError"),
     ],
+    ids=["nobody there", "no such host", "no host's name"],
 )
 def test_an_error_says_nothing_of_the_address(url: str, error: str) -> None:
     assert post(Endpoint.of(url), signed()).error == error
