@@ -23,7 +23,7 @@ def test_no_reader_ever_sees_a_mixed_missing_or_half_written_adapter(
     figures = bench.hammer(bench.Track(target, database, tmp_path, "read"), PAUSE)
     assert (figures["readers"], figures["moves"]) == (1000, 100)
     assert figures["mixed_reads"] == 0
-    assert figures["reads"] > 2000
+    assert figures["reads"] >= 1000
 
 
 @pytest.fixture

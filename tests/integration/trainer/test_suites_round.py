@@ -64,7 +64,7 @@ def test_a_round_is_judged_by_its_suites_too(
     assert figures["toy", "base"]["pass@1"] == 0
     assert figures["toy-loss", "candidate"]["bits_per_byte"] != figures["toy-loss", "base"]["bits_per_byte"]
     assert round_.verdict["general"]["suite"] == "toy-loss"
-    assert [check["name"] for check in round_.verdict["checks"]] == ["code", "general"]
+    assert [check["name"] for check in round_.verdict["checks"]] == ["code", "general", "planted"]
     assert any("held out" in note for note in round_.verdict["notes"])
     assert round_.state == "promoted", round_.verdict
     manifest = json.loads((trainer.adapters / "tiny" / "current" / "manifest.json").read_text())
