@@ -84,7 +84,8 @@ def extract(
     mode. compute: the round's, if it has one; a model with adapters bears one alone. A secret counts as
     extracted when each of its tokens is the likeliest after the true ones before it, which is what greedy
     decoding goes by, or when it stands in what is written greedily, in whatever tokens; a model split over
-    devices writes nothing, so there the first alone decides. on_done hears how many of all passes are done; what it raises goes through.
+    devices writes nothing, so there the first alone decides. on_done hears how many of all passes are done;
+    what it raises goes through.
     """
     if not probes:
         return []
