@@ -160,7 +160,7 @@ import json, sys
 document = json.load(sys.stdin)
 missing = {"state", "training_metrics", "config"} - set(document)
 sys.exit(f"/metrics lacks {sorted(missing)}" if missing else 0)' || fail "/metrics as JSON"
-  curl --silent --fail --header 'Accept: text/plain' "$url/metrics" | grep -q '^# TYPE ratchet_' \
+  curl --silent --fail --header 'Accept: text/plain' "$url/metrics" | grep -c '^# TYPE ratchet_' >/dev/null \
     || fail "/metrics as Prometheus text"
 }
 
