@@ -67,6 +67,10 @@ def answered(tx: Transaction, asked: Asked) -> Json:
     }
 
 
+def _adapters(number: int) -> str:
+    return "1 adapter was" if number == 1 else f"{number} adapters were"
+
+
 def lines(answer: Json) -> Iterator[str]:
     """A line for each adapter, the champions marked."""
     adapters = answer["adapters"]
@@ -74,8 +78,8 @@ def lines(answer: Json) -> Iterator[str]:
     if adapters:
         direct = sum(each["how"] == "directly" for each in adapters)
         yield (
-            f"{inert(answer['what'])} ({number}): {direct} adapters were trained on it,"
-            f" {len(adapters) - direct} continue from one of those"
+            f"{inert(answer['what'])} ({number}): {_adapters(direct)} trained on it,"
+            f" {len(adapters) - direct} more by continuing from one that did"
         )
     else:
         yield f"{inert(answer['what'])} ({number}): no adapter was trained on it"
