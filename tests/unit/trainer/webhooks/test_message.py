@@ -18,7 +18,6 @@ from services.trainer.events import Event
 from services.trainer.webhooks.message import message
 from tests.receiver import SECRET
 
-NOW = datetime.datetime.now(datetime.UTC)
 EVENT = Event(
     7, "0b3d1f0e-7c1c-4a63-8d0e-5a7d2f8f1c11", "round.promoted", "demo", 4, "round-0004",
     {"actor": "gate", "reason": "1.52 % better", "gain_percent": 1.52, "before": "round-0003"},
@@ -26,6 +25,11 @@ EVENT = Event(
 )  # fmt: skip
 STANDARD = Settings(webhook_secret=SecretStr(SECRET))
 SLACK = Settings(webhook_format="slack")
+
+
+def now() -> datetime.datetime:
+    """Of the test, not of the collection: a message older than five minutes is not verified."""
+    return datetime.datetime.now(datetime.UTC)
 
 
 def test_the_library_signs_as_the_specification_says() -> None:
@@ -38,7 +42,7 @@ def test_the_library_signs_as_the_specification_says() -> None:
 
 def test_a_message_is_verified_by_the_library_and_by_hand() -> None:
     """HMAC-SHA256 over id, time and the very bytes of the body."""
-    made = message(EVENT, STANDARD, NOW)
+    made = message(EVENT, STANDARD, now())
     assert Webhook(SECRET).verify(made.body, dict(made.headers)) == EVENT.as_json()
     signed = f"{made.headers['webhook-id']}.{made.headers['webhook-timestamp']}.".encode() + made.body
     key = base64.b64decode(SECRET.removeprefix("whsec_"))
@@ -48,7 +52,7 @@ def test_a_message_is_verified_by_the_library_and_by_hand() -> None:
 
 def test_the_document_has_type_time_and_data() -> None:
     """The time is that of the event, not of the attempt."""
-    assert json.loads(message(EVENT, STANDARD, NOW).body) == {
+    assert json.loads(message(EVENT, STANDARD, now()).body) == {
         "type": "round.promoted",
         "timestamp": "2026-11-21T17:30:05.250000Z",
         "data": {
@@ -60,7 +64,7 @@ def test_the_document_has_type_time_and_data() -> None:
 
 def test_another_attempt_has_the_same_id_and_body_and_its_own_time() -> None:
     """A receiver knows the event again, and refuses a message that was recorded and played later."""
-    first, second = message(EVENT, STANDARD, NOW), message(EVENT, STANDARD, NOW + datetime.timedelta(hours=2))
+    first, second = message(EVENT, STANDARD, now()), message(EVENT, STANDARD, now() + datetime.timedelta(hours=2))
     assert first.body == second.body
     assert first.headers["webhook-id"] == second.headers["webhook-id"] == f"msg_{EVENT.uid}"
     assert first.headers["webhook-timestamp"] != second.headers["webhook-timestamp"]
@@ -68,14 +72,14 @@ def test_another_attempt_has_the_same_id_and_body_and_its_own_time() -> None:
 
 
 def test_a_chat_gets_one_line_that_addresses_nobody() -> None:
-    made = message(replace(EVENT, payload={"reason": "<!channel> a & b"}, kind="round.refused"), SLACK, NOW)
+    made = message(replace(EVENT, payload={"reason": "<!channel> a & b"}, kind="round.refused"), SLACK, now())
     assert json.loads(made.body) == {"text": "demo: round 4 was refused: &lt;!channel&gt; a &amp; b"}
     assert "webhook-signature" not in made.headers
 
 
 @given(st.text(), st.text())
 def test_whatever_an_event_says_it_is_signed_and_verified(said: str, track: str) -> None:
-    made = message(replace(EVENT, payload={"reason": said}, track=track), STANDARD, NOW)
+    made = message(replace(EVENT, payload={"reason": said}, track=track), STANDARD, now())
     assert Webhook(SECRET).verify(made.body, dict(made.headers))["data"]["reason"] == said
 
 
@@ -88,7 +92,7 @@ def test_whatever_an_event_says_it_is_signed_and_verified(said: str, track: str)
     ],
 )
 def test_a_message_that_was_changed_is_not_verified(change) -> None:
-    made = message(EVENT, STANDARD, NOW)
+    made = message(EVENT, STANDARD, now())
     ((what, how),) = change.items()
     body = how(made.body) if what == "body" else made.body
     headers = {name: how(value) if name == what else value for name, value in made.headers.items()}
