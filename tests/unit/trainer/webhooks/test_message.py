@@ -64,7 +64,10 @@ def test_the_document_has_type_time_and_data() -> None:
 
 def test_another_attempt_has_the_same_id_and_body_and_its_own_time() -> None:
     """A receiver knows the event again, and refuses a message that was recorded and played later."""
-    first, second = message(EVENT, STANDARD, now()), message(EVENT, STANDARD, now() + datetime.timedelta(hours=2))
+    first, second = (
+        message(EVENT, STANDARD, now()),
+        message(EVENT, STANDARD, now() + datetime.timedelta(hours=2)),
+    )
     assert first.body == second.body
     assert first.headers["webhook-id"] == second.headers["webhook-id"] == f"msg_{EVENT.uid}"
     assert first.headers["webhook-timestamp"] != second.headers["webhook-timestamp"]
