@@ -59,8 +59,8 @@ class Environment:
         """The named database, as whom it was named. Raises ConfigurationError without a password."""
         return self.settings.database()
 
-    def as_owner(self, target: Target) -> Settings:
-        """The settings of `ratchet migrate` on `target`."""
+    def at(self, target: Target) -> Settings:
+        """The settings, with `target` as the database and its login."""
         login = {
             "database_url": None,
             "postgres_host": target.host,
@@ -68,9 +68,12 @@ class Environment:
             "postgres_db": target.dbname,
             "postgres_user": target.user,
             "postgres_password": target.password,
-            "role_secrets_dir": self.home / "secrets",
         }
         return self.settings.model_copy(update=login)
+
+    def as_owner(self, target: Target) -> Settings:
+        """The settings of `ratchet migrate` on `target`."""
+        return self.at(target).model_copy(update={"role_secrets_dir": self.home / "secrets"})
 
     def for_service(self, service: str, target: Target) -> dict[str, str]:
         """The variables of one service: its own role on `target`, its password in a file.

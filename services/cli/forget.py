@@ -5,14 +5,16 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from services.cli import connection, forget_words
+from services.cli import connection, forget_words, modelprocess
 from services.cli.environment import Environment
 from services.cli.inert import inert
 from services.cli.promotions import user
 from services.cli.retraining import await_rounds
 from services.core.db import Database, Transaction
 from services.core.errors import ForgetError
+from services.core.models import Json
 from services.trainer.forgetting import checking, course, steps
 from services.trainer.forgetting.checking import Measure
 from services.trainer.forgetting.course import Say
@@ -60,7 +62,10 @@ def run(environment: Environment, asked: str, options: Options, *, as_json: bool
             assert before is not None
             raise ForgetError(f"{before.words} is under way ({before.state}): without --dry-run it goes on")
         done: list[Forgetting] = []
-        measure = checking.child(environment.settings, environment.variables, _progress)
+
+        def measure(models: Sequence[Path | None], manifest: Json, texts: Sequence[str]) -> list[Json]:
+            asked_for = checking.question(models, manifest, texts)
+            return list(modelprocess.ask(environment, checking.CHILD, asked_for)["models"])
 
         def work() -> None:
             done.append(_through(environment, database, before or looked, options, measure, say))
@@ -164,12 +169,3 @@ def _say(line: str) -> None:
 
 def _quiet(_line: str) -> None:
     """JSON is all that is printed."""
-
-
-def _progress(line: str) -> None:
-    """`progress DONE TOTAL WHAT`, written over by the next where somebody looks."""
-    words: Sequence[str] = line.split(" ", 3)
-    if sys.stderr.isatty() and len(words) == 4:
-        _, done, total, what = words
-        sys.stderr.write(f"\r\x1b[K{inert(what.strip())}: {done}/{total}" + ("\n" if done == total else ""))
-        sys.stderr.flush()

@@ -58,7 +58,7 @@ def run(environment: Environment) -> None:
     log.setup("webhooks", settings.log_level, settings.secrets())
     stop = StopSignal()
     _named(settings)
-    sender = Sender(settings.model_copy(update=_login(environment)))
+    sender = Sender(environment.at(connection.target(environment)))
     sender.start()
     while not stop:
         stop.wait(HOUR)
@@ -70,19 +70,6 @@ def _named(settings: Settings) -> tuple[Endpoint, ...]:
     if not endpoints:
         raise ConfigurationError("WEBHOOK_URLS names no address (docs/how-to/webhooks.md)")
     return endpoints
-
-
-def _login(environment: Environment) -> Json:
-    """The settings that lead to the database which commands reach."""
-    target = connection.target(environment)
-    return {
-        "database_url": None,
-        "postgres_host": target.host,
-        "postgres_port": target.port,
-        "postgres_db": target.dbname,
-        "postgres_user": target.user,
-        "postgres_password": target.password,
-    }
 
 
 def _enabled(environment: Environment, taken: Iterable[Endpoint]) -> set[str]:

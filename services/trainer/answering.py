@@ -5,7 +5,6 @@ JSON to standard output; what is written so far goes to standard error as lines 
 """
 
 import json
-import logging
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -16,10 +15,10 @@ from typing import Any
 import torch
 from peft import PeftModel
 
-from services.core.errors import ConfigurationError, RatchetError
+from services.core.errors import ConfigurationError
 from services.core.models import Json
 from services.core.settings import Settings, from_environment
-from services.trainer import model, subjects
+from services.trainer import inquiry, model, subjects
 from services.trainer.generation import Completion, Request, complete, prompt_ids
 from services.trainer.samples import fim
 from services.trainer.samples.encoder import Encoder
@@ -210,19 +209,7 @@ def answered(sent: Json, settings: Settings, on_text: Callable[[str], None] | No
 def main() -> int:
     """Exit status 1 with a line on standard error when it cannot be done."""
     settings = from_environment()
-    return as_child(lambda sent: answered(sent, settings, _say if sent["stream"] else None))
-
-
-def as_child(work: Callable[[Json], Json]) -> int:
-    """Answer what is on standard input; the exit status, 1 with a line of why where Ratchet refuses it."""
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    try:
-        answer = work(json.load(sys.stdin))
-    except RatchetError as exc:
-        sys.stderr.write(f"{exc}\n")
-        return 1
-    json.dump(answer, sys.stdout)
-    return 0
+    return inquiry.answer(lambda sent: answered(sent, settings, _say if sent["stream"] else None))
 
 
 def _say(text: str) -> None:

@@ -21,8 +21,7 @@ import torch
 from services.core.errors import ConfigurationError, PublishError
 from services.core.models import Json
 from services.core.settings import Settings, from_environment
-from services.trainer import answering, subjects
-from services.trainer.answering import as_child
+from services.trainer import answering, inquiry, subjects
 from services.trainer.merging import merge
 from services.trainer.merging.stored import stored
 from services.trainer.subjects import Subject
@@ -35,7 +34,7 @@ BYTES_A_WEIGHT = {"f32": 4.0, "f16": 2.0, "bf16": 2.0, "q8_0": 34 / 32}  # of 32
 def main() -> int:
     """Exit status 1 with a line on standard error when it cannot be done."""
     settings = from_environment()
-    return as_child(lambda sent: exported(sent, settings))
+    return inquiry.answer(lambda sent: exported(sent, settings))
 
 
 def exported(sent: Json, settings: Settings) -> Json:

@@ -13,8 +13,7 @@ import torch
 
 from services.core.models import Json
 from services.core.settings import Settings, from_environment
-from services.trainer import answering, model, subjects
-from services.trainer.answering import as_child
+from services.trainer import answering, inquiry, model, subjects
 from services.trainer.assessing import is_loss
 from services.trainer.comparing import measure
 from services.trainer.comparing.measure import Asked
@@ -29,7 +28,7 @@ BEFORE_LINES = 12  # of code before an answer, to be shown
 def main() -> int:
     """Exit status 1 with a line on standard error when it cannot be done."""
     settings = from_environment()
-    return as_child(lambda sent: compared(sent, settings))
+    return inquiry.answer(lambda sent: compared(sent, settings))
 
 
 def compared(sent: Json, settings: Settings) -> Json:
@@ -118,8 +117,7 @@ def _bare(loaded: Any, subject: Subject) -> Any:
 
 def _say(name: str) -> measure.OnDone:
     def say(what: str, done: int, total: int) -> None:
-        sys.stderr.write(f"progress {done} {total} {name}, {what}\n")
-        sys.stderr.flush()
+        inquiry.progress(done, total, f"{name}, {what}")
 
     return say
 

@@ -1,8 +1,8 @@
 """How much of forgotten texts a model can be made to write out; the process that has the model.
 
 `python -m services.trainer.forgetting.check` reads `{"models": [FOLDER or null, …], "recipe", "revision",
-"texts", "passages"}` as JSON on standard input and writes one object of figures for each model to standard
-output: null is the base model. Progress goes to standard error as `progress DONE TOTAL WHAT`.
+"texts", "passages"}` as JSON on standard input and writes `{"models": [FIGURES, …]}` to standard output:
+null is the base model.
 
 Passages are 50 tokens after the 50 before them, as in Carlini et al., "Quantifying Memorization Across Neural
 Language Models" (ICLR 2023, section 3): cut from the texts where their hash says, the same for every model.
@@ -11,8 +11,6 @@ Strings are literals of the texts beside random ones of the same form, for their
 
 import gc
 import hashlib
-import json
-import logging
 import random
 import re
 import string
@@ -21,10 +19,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from services.core.errors import RatchetError
 from services.core.models import Json
 from services.core.settings import Settings, from_environment
-from services.trainer import answering, extraction, subjects
+from services.trainer import answering, extraction, inquiry, subjects
 from services.trainer.engine.compute import Compute
 from services.trainer.extraction import PREFIX_TOKENS, Extraction, Probe
 from services.trainer.forgetting.words import Figures
@@ -115,14 +112,8 @@ def checked(sent: Json, settings: Settings) -> list[Figures]:
 
 def main() -> int:
     """Exit status 1 with a line on standard error when it cannot be measured."""
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    try:
-        answer = [each.as_json() for each in checked(json.load(sys.stdin), from_environment())]
-    except RatchetError as exc:
-        sys.stderr.write(f"{exc}\n")
-        return 1
-    json.dump(answer, sys.stdout)
-    return 0
+    settings = from_environment()
+    return inquiry.answer(lambda sent: {"models": [each.as_json() for each in checked(sent, settings)]})
 
 
 def _alike(secret: str) -> Iterator[str]:
@@ -135,8 +126,7 @@ def _alike(secret: str) -> Iterator[str]:
 
 def _progress(what: str) -> Callable[[int, int], None]:
     def tell(done: int, total: int) -> None:
-        sys.stderr.write(f"progress {done} {total} {what}\n")
-        sys.stderr.flush()
+        inquiry.progress(done, total, what)
 
     return tell
 

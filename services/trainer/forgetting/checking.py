@@ -1,25 +1,18 @@
 """Ask the process with the model what a track's champion gives up, before and after."""
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 from services.core.db import Database
-from services.core.errors import StackError
 from services.core.models import Json
-from services.core.settings import PROJECT, Settings
+from services.core.settings import Settings
 from services.trainer import publish
 from services.trainer.forgetting import passages, steps
 from services.trainer.forgetting.steps import Forgetting
 
 CHILD = "services.trainer.forgetting.check"
 PASSAGES = 40  # a track
-Progress = Callable[[str], None]
 Measure = Callable[[Sequence[Path | None], Json, Sequence[str]], list[Json]]
 
 
@@ -68,55 +61,15 @@ def after(database: Database, settings: Settings, forgetting: Forgetting, measur
     passages.drop(path)
 
 
-def child(settings: Settings, variables: Mapping[str, str], on_line: Progress) -> Measure:
-    """Measures in a process of its own, whose progress lines are passed on."""
-
-    def measure(models: Sequence[Path | None], manifest: Json, texts: Sequence[str]) -> list[Json]:
-        sent = {
-            "models": [None if folder is None else str(folder.absolute()) for folder in models],
-            "recipe": manifest["recipe"],
-            "revision": manifest.get("base_revision"),
-            "texts": list(texts),
-            "passages": PASSAGES,
-        }
-        hub = str((settings.cache_dir / "huggingface").absolute())
-        with (
-            TemporaryFile("w+", encoding="utf-8") as answer,
-            subprocess.Popen(
-                [sys.executable, "-m", CHILD],
-                cwd=PROJECT,
-                env={"HF_HOME": hub, "TQDM_DISABLE": "1", **os.environ, **variables},
-                stdin=subprocess.PIPE,
-                stdout=answer,
-                stderr=subprocess.PIPE,
-                text=True,
-            ) as process,
-        ):
-            said = _talk(process, sent, on_line)
-            if process.wait() == 0:
-                answer.seek(0)
-                return list(json.load(answer))
-        raise StackError(f"{CHILD} ended with status {process.returncode}: {said}")
-
-    return measure
-
-
-def _talk(process: "subprocess.Popen[str]", sent: Json, on_line: Progress) -> str:
-    """Send the question and listen to the end; its last words that are no progress."""
-    assert process.stdin is not None
-    assert process.stderr is not None
-    try:
-        json.dump(sent, process.stdin)
-        process.stdin.close()
-    except BrokenPipeError:
-        pass  # it ended before it had read everything, and said why
-    said = ""
-    for line in process.stderr:
-        if line.startswith("progress "):
-            on_line(line)
-        else:
-            said = line.strip() or said
-    return said
+def question(models: Sequence[Path | None], manifest: Json, texts: Sequence[str]) -> Json:
+    """What the process is sent: the folders of adapters, None for the base model, and the texts."""
+    return {
+        "models": [None if folder is None else str(folder.absolute()) for folder in models],
+        "recipe": manifest["recipe"],
+        "revision": manifest.get("base_revision"),
+        "texts": list(texts),
+        "passages": PASSAGES,
+    }
 
 
 def _former(forgetting: Forgetting, track: str) -> str:

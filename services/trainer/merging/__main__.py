@@ -13,8 +13,7 @@ import psutil
 from services.core.errors import ConfigurationError, PublishError
 from services.core.models import Json
 from services.core.settings import Settings, from_environment
-from services.trainer import answering, model, publish, seals, subjects
-from services.trainer.answering import as_child
+from services.trainer import answering, inquiry, model, publish, seals, subjects
 from services.trainer.comparing.questions import content_of
 from services.trainer.merging import cost, merge
 from services.trainer.merging.merge import Merge
@@ -27,7 +26,7 @@ SPARE_BYTES = 64 * 2**20  # on the disk, beside the weights: tokenizer, config, 
 def main() -> int:
     """Exit status 1 with a line on standard error when it cannot be done."""
     settings = from_environment()
-    return as_child(lambda sent: merged(sent, settings))
+    return inquiry.answer(lambda sent: merged(sent, settings))
 
 
 def merged(sent: Json, settings: Settings) -> Json:
@@ -52,7 +51,7 @@ def merged(sent: Json, settings: Settings) -> Json:
     began = time.monotonic()
 
     def write(folder: Path) -> None:
-        prepared.write(folder, lambda done, of: _say(done, of, "merged weights"))
+        prepared.write(folder, lambda done, of: inquiry.progress(done, of, "merged weights"))
         tokenizer.save_pretrained(folder)
 
     publish.publish(output.parent, output.name, write, manifest(subject, prepared))
@@ -69,7 +68,7 @@ def merged(sent: Json, settings: Settings) -> Json:
     if sent["check"]:
         contents = [content_of(fields) for fields in sent["contents"]]
         asked = cost.questions(contents, subject, tokenizer)
-        answer |= cost.as_json(cost.arms(subject, output, settings, asked, _say), asked)
+        answer |= cost.as_json(cost.arms(subject, output, settings, asked, inquiry.progress), asked)
     return answer
 
 
@@ -132,11 +131,6 @@ def _unseal(output: Path) -> None:
     (folder / f"{output.name}.json").unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # others are in it
         folder.rmdir()
-
-
-def _say(done: int, total: int, what: str) -> None:
-    sys.stderr.write(f"progress {done} {total} {what}\n")
-    sys.stderr.flush()
 
 
 if __name__ == "__main__":

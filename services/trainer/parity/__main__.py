@@ -3,8 +3,6 @@ output, its progress on standard error as lines of `progress DONE TOTAL WHAT`.
 """
 
 import gc
-import json
-import logging
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -14,10 +12,10 @@ from typing import Any
 import torch
 from transformers import AutoConfig
 
-from services.core.errors import ConfigurationError, RatchetError
+from services.core.errors import ConfigurationError
 from services.core.models import Json
 from services.core.settings import Settings, from_environment
-from services.trainer import answering, canary_suite, model, subjects
+from services.trainer import answering, canary_suite, inquiry, model, subjects
 from services.trainer.parity import measuring
 from services.trainer.parity.measuring import Asked, Run
 from services.trainer.parity.record import Leg, Parity
@@ -26,14 +24,7 @@ from services.trainer.subjects import Subject
 
 def main() -> int:
     """Exit status 1 with a line on standard error when it cannot be done."""
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    try:
-        answer = measured(json.load(sys.stdin), from_environment())
-    except RatchetError as exc:
-        sys.stderr.write(f"{exc}\n")
-        return 1
-    json.dump(answer.as_json(), sys.stdout)
-    return 0
+    return inquiry.answer(lambda sent: measured(sent, from_environment()).as_json())
 
 
 def measured(sent: Json, settings: Settings) -> Parity:
@@ -117,8 +108,7 @@ def _free() -> None:
 
 def _progress(what: str, asked: Asked) -> Callable[[int], None]:
     def say(done: int) -> None:
-        sys.stderr.write(f"progress {done} {len(asked.prompts)} {what}\n")
-        sys.stderr.flush()
+        inquiry.progress(done, len(asked.prompts), what)
 
     return say
 

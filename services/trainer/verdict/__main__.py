@@ -2,8 +2,6 @@
 standard output, its progress on standard error as lines of `progress DONE TOTAL WHAT`.
 """
 
-import json
-import logging
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -19,7 +17,7 @@ import torch
 from services.core.errors import RatchetError
 from services.core.models import Json
 from services.core.settings import Settings, from_environment
-from services.trainer import model
+from services.trainer import inquiry, model
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.samples.source import SampleSource
 from services.trainer.samples_command import source_of
@@ -36,14 +34,7 @@ BEFORE_LINES = 30  # of an item's prefix, for the page
 
 def main() -> int:
     """Exit status 1 with a line on standard error when it cannot be done."""
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    try:
-        answer = measured(json.load(sys.stdin), from_environment())
-    except RatchetError as exc:
-        sys.stderr.write(f"{exc}\n")
-        return 1
-    json.dump(answer, sys.stdout)
-    return 0
+    return inquiry.answer(lambda sent: measured(sent, from_environment()))
 
 
 def measured(sent: Json, settings: Settings) -> Json:
@@ -103,10 +94,10 @@ def _runs(
     completion.measure(trained, tokenizer, [asked[0].plain], chat=chat)  # what is slow the first time only
     with model.as_base(trained, has_champion=True):
         for arm in (Arm.BASE, Arm.RETRIEVAL):
-            yield arms.write(trained, tokenizer, asked, arm, _say, chat=chat)
+            yield arms.write(trained, tokenizer, asked, arm, inquiry.progress, chat=chat)
     model.begin_from(trained, champion)
     for arm in (Arm.ADAPTER, Arm.BOTH):
-        yield arms.write(trained, tokenizer, asked, arm, _say, chat=chat)
+        yield arms.write(trained, tokenizer, asked, arm, inquiry.progress, chat=chat)
 
 
 def _by_source(corpus: Sequence[Json], contents: Sequence[SampleSource]) -> dict[str, list[Text]]:
@@ -127,11 +118,6 @@ def _searches(asked: Sequence[Asked]) -> dict[str, float]:
 def _shown(item: Item) -> dict[str, str]:
     before = "".join(item.prefix.splitlines(keepends=True)[-BEFORE_LINES:])
     return {"name": item.name, "kind": item.kind, "before": before, "wanted": item.answer}
-
-
-def _say(done: int, total: int, what: str) -> None:
-    sys.stderr.write(f"progress {done} {total} {what}\n")
-    sys.stderr.flush()
 
 
 if __name__ == "__main__":
