@@ -49,7 +49,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         trained = model.for_training(model.load_base(recipe, source, None), recipe, None, Path(folder))
         prompts = [tokenizer.encode(text, add_special_tokens=False) for text in beginnings(asked.rows)]
-        request = Request(asked.tokens)
+        request = Request(asked.tokens, graphs=False)
         plain, seconds = written(trained, tokenizer, prompts, request)
         fixed, fixed_seconds = written(trained, tokenizer, prompts, replace(request, graphs=True))
     tokens = sum(len(each.ids) for each in plain)

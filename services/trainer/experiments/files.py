@@ -48,10 +48,11 @@ class Loaded:
         fields = self.experiment.model_dump(mode="json", exclude={*OF_THE_REPORT, "recipe", "overrides"})
         recipe = self.recipe.model_dump(mode="json", exclude=set(NOT_TRAINING))
         told = json.dumps(self.metadata if self.experiment.uses_metadata else None, sort_keys=True)
+        problems = f"{self.experiment.problems} {formats.version(self.problems)[:12]}"
         return {
             **fields,
             **{f"recipe.{name}": value for name, value in recipe.items()},
-            "problems": f"{self.experiment.problems} {formats.version(self.problems)[:12]}",
+            "problems": f"{problems} form {formats.FORM}",
             "metadata": f"{self.experiment.metadata} {hashlib.sha256(told.encode()).hexdigest()[:12]}",
         }
 

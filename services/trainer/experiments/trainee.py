@@ -150,18 +150,18 @@ class Models:
         written = [
             metadata.written(self._problems[name], form, self._loaded.metadata, shown) for name in names
         ]
-        return [prompt_ids(self._tokenizer, text, chat=False) for text in written]
+        return [prompt_ids(self._tokenizer, text.rstrip(), chat=False) for text in written]
 
     def _samples(self, names: Sequence[str], form: Form) -> list[Sample]:
         """Prompt, solution, end of document; the loss is on what follows the prompt.
 
         Prompt and solution are encoded apart, as they are when the model is asked.
         """
-        solutions = self._encoder.plain([self._problems[name].solution for name in names])
+        solutions = self._encoder.plain([self._problems[name].continuation for name in names])
         made = []
         for name, prompt, solution in zip(names, self._prompts(names, form), solutions, strict=True):
             start, end = len(prompt), len(prompt) + len(solution)
-            size = len(self._problems[name].solution.encode())
+            size = len(self._problems[name].continuation.encode())
             ids = [*prompt, *solution, self._encoder.end]
             made.append(Sample(self._numbers[name], ids, start, start, end, size))
         return made

@@ -18,7 +18,7 @@ class Request:
     seconds: float | None = None  # after which what is being written ends unfinished
     # On a GPU: a token's step as one CUDA graph, where the model can be captured. How, and not what is asked:
     # results that are kept by a request's words are the same with it and without.
-    graphs: bool = field(default=False, repr=False)
+    graphs: bool = field(default=True, repr=False)
 
     def __post_init__(self) -> None:
         if self.max_new_tokens < 1 or self.n < 1:

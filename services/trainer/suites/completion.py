@@ -5,6 +5,10 @@ is the prompt, in the form of the recipe's samples: for chat models a question w
 and an answer that goes on with the rest, so that code is measured and no manners. The answer of a line is
 the first that is not blank; that of a block ends before a line that is indented less than its first. Both
 are cut from the model's text by the same rule, and of a block no more lines than any answer has.
+
+A prompt ends without the line break it would end with, and the model writes that: in text that is encoded
+whole a break is one token with the indentation behind it, so that a break alone says that what follows is
+not indented, or that the code is over ("token healing" mends the same from the other side).
 """
 
 import hashlib
@@ -27,7 +31,7 @@ from services.trainer.suites.similarity import edit_similarity, normalised
 from services.trainer.suites.suite import Score
 
 Kind = Literal["line", "block"]
-RULES = 1  # raised when what is asked or how it is cut changes: older results are of other items then
+RULES = 2  # raised when what is asked or how it is cut changes: older results are of other items then
 NEW_TOKENS: dict[Kind, int] = {"line": 64, "block": 160}
 CONTEXT_TOKENS = 1024  # of what stands before, its end
 PER_FILE = 3  # items of a kind
@@ -102,9 +106,8 @@ def measure(
 
 
 def cut(kind: Kind, text: str, *, chat: bool) -> str:
-    """The answer in what a model wrote."""
-    code = bare(text) if chat else text
-    lines = lines_of(code)
+    """The answer in what a model wrote behind the last line of its prompt."""
+    lines = lines_of(bare(text) if chat else _following(text))
     first = next((at for at, line in enumerate(lines) if line.strip()), None)
     if first is None:
         return ""
@@ -118,10 +121,17 @@ def bare(text: str) -> str:
         text = text[opened.end() :]
     elif (preamble := PREAMBLE.match(text)) is not None:
         text = text[preamble.end() :]
+    else:
+        text = _following(text)
     if (fence := FENCE.match(text)) is not None:
         text = text[fence.end() :]
     closed = FENCE.search(text)
     return text if closed is None else text[: closed.start()]
+
+
+def _following(text: str) -> str:
+    """Without what goes on with the prompt's last line, which was complete."""
+    return text.partition("\n")[2]
 
 
 def figures(scores: Sequence[Score]) -> dict[str, float]:
@@ -156,7 +166,7 @@ def _item(kind: Kind, content: SampleSource, span: spans.Span) -> Item:
 def _prompts(chosen: Sequence[Item], recipe: Recipe, tokenizer: Any) -> list[list[int]]:
     encoder = Encoder(tokenizer)
     room = min(CONTEXT_TOKENS, recipe.max_length // 2)
-    prefixes = [_end_of(item.prefix, room, encoder) for item in chosen]
+    prefixes = [_end_of(item.prefix, room, encoder).rstrip() for item in chosen]
     if recipe.objective != "completion_pairs":
         return [[*encoder.begin, *ids] for ids in encoder.plain(prefixes)]
     around = frame(encoder)
@@ -170,7 +180,7 @@ def _prompts(chosen: Sequence[Item], recipe: Recipe, tokenizer: Any) -> list[lis
 def _question_and_answer(prefix: str, language: str) -> tuple[str, str]:
     """As `pairs` asks, and the answer as far as it is given."""
     lines = lines_of(prefix)
-    shown = max(1, round(QUESTION_SHARE * len(lines)))
+    shown = min(max(1, round(QUESTION_SHARE * len(lines))), len(lines) - 1)  # the last one is in the answer
     spoken = pairs.SPOKEN.get(language, language.capitalize())
     ticks = "`" * max(3, 1 + max((len(run) for run in pairs.TICKS.findall(prefix)), default=0))
     opening = f"{ticks}{pairs.FENCES.get(language, language)}\n"

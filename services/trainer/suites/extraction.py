@@ -17,7 +17,7 @@ INDENT = " " * 4
 def continued(task: Task, text: str) -> str:
     """The prompt and what a base model went on with, up to the first statement outside the function."""
     ends = (at for stop in STOPS if (at := text.find(stop)) >= 0)
-    return task.prompt + text[: min(ends, default=len(text))]
+    return task.asked + text[: min(ends, default=len(text))]
 
 
 def answered(task: Task, text: str) -> str:

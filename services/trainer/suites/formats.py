@@ -28,6 +28,7 @@ TELLS_BIG_CODE_BENCH = {"complete_prompt", "instruct_prompt", "code_prompt"}
 CHECK = re.compile(r"^def check\(", re.MULTILINE)
 TEST_CASES = re.compile(r"^class TestCases\b", re.MULTILINE)
 SUFFIXES = (".jsonl", ".jsonl.gz")
+FORM = 2  # raised when what is asked of a task changes: older results are of other questions then
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,20 @@ class Task:
     test: str
     entry_point: str
     style: Style
+
+    @property
+    def asked(self) -> str:
+        """The prompt as a model is to go on with it: without the white space at its end.
+
+        In text that is encoded whole a line break is one token with the indentation behind it. One by itself
+        says that what follows is not indented, which a model believes (measured: docs/reference/suites.md).
+        """
+        return self.prompt.rstrip()
+
+    @property
+    def continuation(self) -> str:
+        """What comes behind `asked` when the task is solved."""
+        return self.prompt[len(self.asked) :] + self.solution
 
     @property
     def reference(self) -> str:

@@ -42,13 +42,14 @@ class Item:
 def items(tasks: Sequence[Task], tokenizer: Any) -> list[Item]:
     """Each as the tokens of its prompt and those of its solution, of which the latter count."""
     encoder = Encoder(tokenizer)
-    prompts = encoder.plain([task.prompt for task in tasks])
-    solutions = encoder.plain([task.solution for task in tasks])
+    prompts = encoder.plain([task.asked for task in tasks])
+    solutions = encoder.plain([task.continuation for task in tasks])
     made = []
     for number, (task, prompt, solution) in enumerate(zip(tasks, prompts, solutions, strict=True)):
         start = len(encoder.begin) + len(prompt)
         ids = [*encoder.begin, *prompt, *solution]
-        made.append(Item(task, Sample(number, ids, start, start, len(ids), len(task.solution.encode()))))
+        size = len(task.continuation.encode())
+        made.append(Item(task, Sample(number, ids, start, start, len(ids), size)))
     return made
 
 

@@ -133,7 +133,7 @@ def figures(scores: Sequence[Score]) -> dict[str, float]:
 
 def _asked(task: Task, *, chat: bool) -> str:
     if not chat:
-        return task.prompt
+        return task.asked
     return task.instruction or QUESTION.format(prompt=task.prompt.rstrip("\n"))
 
 

@@ -166,7 +166,7 @@ def _programs(suite: str, tasks: Sequence[formats.Task], model: Any, tokenizer: 
     if bench.sandbox is not None:
         sound = programs.sound(tasks, _Opened(bench.sandbox), bench.cache_dir / FOLDER / SOUND)
         tasks, excluded = sound.tasks, sound.excluded
-    asked = f"chat {bench.chat}, {request}"
+    asked = f"form {formats.FORM}, chat {bench.chat}, {request}"
 
     def run(places: Sequence[int]) -> list[Score]:
         if bench.sandbox is None:

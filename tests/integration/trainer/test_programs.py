@@ -28,7 +28,7 @@ def test_references_of_humaneval_pass_in_every_form_a_model_may_write_them(sandb
     """As a continuation, as a whole program in a fence, as a body in a fence."""
     tasks = programs.load("humaneval", Path())[30:40]  # with some whose tests call helpers of the prompt
     forms = {
-        "{task.solution}\ndef other():\n    pass\n": False,
+        "{task.continuation}\ndef other():\n    pass\n": False,
         "So:\n```python\n{task.reference}\n```\nDone.": True,
         "```python\n{task.solution}```": True,
     }
@@ -45,6 +45,6 @@ def test_a_file_in_bigcodebenchs_format_is_run_with_its_unittests(sandbox: Sandb
     found = programs.sound(programs.load("mine", tmp_path), sandbox, tmp_path / "sound.json")
     assert [task.name for task in found.tasks] == ["BigCodeBench/0"]
     assert "not_there" in found.excluded["BigCodeBench/1"]
-    texts = [["    return math.sqrt(x)", "    return 4"]]
+    texts = [["\n    return math.sqrt(x)", "\n    return 4"]]
     (score,) = programs.judge(found.tasks, texts, sandbox, chat=False)
     assert score.value == 0.5

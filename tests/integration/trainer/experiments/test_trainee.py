@@ -21,11 +21,11 @@ overrides:
   base_model: {model}
   method: lora
   lora_r: 8
-  learning_rate: 0.02
+  learning_rate: 0.005
   max_length: {max_length}
   batch_size: 1
   gradient_accumulation_steps: 1
-  epochs: 4
+  epochs: 6
 arms:
   control: {{train: plain}}
   experiment: {{train: annotated, prompts: [plain, annotated]}}
@@ -104,11 +104,11 @@ def test_the_loss_is_on_the_solution_alone(models: Models, loaded: files.Loaded)
             loaded.problems, models._samples([t.name for t in loaded.problems], form), strict=True
         ):
             learned = models._tokenizer.decode(sample.ids[sample.prompt_tokens :])
-            assert learned == task.solution + "<|endoftext|>"
+            assert learned == task.continuation + "<|endoftext|>"
             prompt = models._tokenizer.decode(sample.ids[: sample.prompt_tokens])
             assert ("# @algorithm" in prompt) == (form == "annotated")
             assert task.solution not in prompt
-            assert sample.code_bytes == len(task.solution.encode())
+            assert sample.code_bytes == len(task.continuation.encode())
 
 
 def test_opened_again_it_is_what_was_trained(models: Models, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_the_same_is_written(
     model: Any, tokenizer: Any, prompts: list[list[int]], tokens: int, temperature: float, n: int, turn: int
 ) -> None:
     """Greedily and drawn, whatever comes and goes in the batch."""
-    request = Request(tokens, temperature=temperature, top_p=0.9, n=n, seed=3)
+    request = Request(tokens, temperature=temperature, top_p=0.9, n=n, seed=3, graphs=False)
     plain = generation.complete(model, tokenizer, prompts, request, turn_tokens=turn)
     request = replace(request, graphs=True)
     assert generation.complete(model, tokenizer, prompts, request, turn_tokens=turn) == plain
@@ -80,7 +80,7 @@ def test_what_cannot_be_captured_is_written_without_and_said_once(
     def refuse(*_: Any) -> None:
         raise RuntimeError("operation not permitted when stream is capturing")
 
-    plain = generation.complete(model, tokenizer, prompts(20), Request(12))
+    plain = generation.complete(model, tokenizer, prompts(20), Request(12, graphs=False))
     monkeypatch.setattr(graphs.Steps, "__init__", refuse)
     assert generation.complete(model, tokenizer, prompts(20), Request(12, graphs=True)) == plain
     (said,) = [record for record in caplog.records if record.name == graphs.__name__]
@@ -98,22 +98,22 @@ def test_when_memory_runs_out_fewer_rows_are_written_at_once(
             raise torch.OutOfMemoryError
         made(self, model, batch, *room)
 
-    plain = generation.complete(model, tokenizer, prompts(12), Request(12))
+    plain = generation.complete(model, tokenizer, prompts(12), Request(12, graphs=False))
     monkeypatch.setattr(graphs.Steps, "__init__", too_many)
     assert generation.complete(model, tokenizer, prompts(12), Request(12, graphs=True)) == plain
     assert rows[0] == 12
     assert max(rows[rows.index(3) :]) <= 4
 
 
-def test_nothing_of_it_is_used_unless_asked_for(
+def test_nothing_of_it_is_used_where_it_is_declined_or_there_are_no_graphs(
     model: Any, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(graphs.Turns, "write", None)
-    assert generation.complete(model, tokenizer, prompts(2), Request(3))
+    assert generation.complete(model, tokenizer, prompts(2), Request(3, graphs=False))
     monkeypatch.setattr(graphs, "DEVICES", ("cuda",))
     assert generation.complete(model, tokenizer, prompts(2), Request(3, graphs=True))
 
 
 def test_results_that_are_kept_are_the_same_with_it() -> None:
     """They are kept by the request's words."""
-    assert repr(Request(3, graphs=True)) == repr(Request(3))
+    assert repr(Request(3, graphs=False)) == repr(Request(3))

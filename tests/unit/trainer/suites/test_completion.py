@@ -55,14 +55,14 @@ def test_an_item_is_a_cut_of_its_file(contents: list[SampleSource], tokenizer: A
     for item in completion.items(contents, tiny.recipe(completion_items=20), tokenizer):
         assert item.source.text.startswith(item.prefix + item.answer)
         assert item.prefix.count("\n") + 1 == item.line
-        assert completion.cut(item.kind, item.source.text[len(item.prefix) :], chat=False) == item.answer
+        assert completion.cut(item.kind, item.source.text[len(item.prefix) - 1 :], chat=False) == item.answer
 
 
 def test_prompts_are_as_the_recipes_samples(contents: list[SampleSource], tokenizer: Any) -> None:
     """Raw text for pre-training; a question and the answer so far, in the template, for pairs."""
     raw = tiny.recipe(completion_items=4, objective="cpt", max_length=4096)
     for item in completion.items(contents, raw, tokenizer):
-        assert item.prefix.endswith(tokenizer.decode(item.prompt))
+        assert item.prefix.rstrip().endswith(tokenizer.decode(item.prompt))
     chat = tiny.recipe(completion_items=4, max_length=4096)
     sample = make(contents[:1], chat, tokenizer, purpose="judge", round_number=1)[0]
     beginning = tokenizer.decode(sample.ids).split("\n")[0]
@@ -70,21 +70,32 @@ def test_prompts_are_as_the_recipes_samples(contents: list[SampleSource], tokeni
         text = tokenizer.decode(item.prompt)
         assert text.split("\n")[0] == beginning
         assert "<|im_start|>assistant\n```python\n" in text
-        assert text.endswith(item.prefix.rsplit("\n", 2)[-2] + "\n")
+        assert text.endswith(item.prefix.rstrip().rsplit("\n", 1)[-1])
+
+
+def test_a_prompt_ends_where_samples_are_one_token_with_what_follows(
+    contents: list[SampleSource], tokenizer: Any
+) -> None:
+    """A line break by itself is what stands before the closing fence, and before nothing indented."""
+    for objective in ("completion_pairs", "cpt"):
+        recipe = tiny.recipe(completion_items=20, objective=objective, max_length=4096)
+        for item in completion.items(contents, recipe, tokenizer):
+            assert not tokenizer.decode(item.prompt)[-1].isspace()
 
 
 def test_a_long_prefix_keeps_its_last_lines(contents: list[SampleSource], tokenizer: Any) -> None:
     recipe = tiny.recipe(completion_items=20, objective="cpt", max_length=128)
     for item in completion.items(contents, recipe, tokenizer):
         assert len(item.prompt) <= 64
-        assert item.prefix.endswith(tokenizer.decode(item.prompt))
+        assert item.prefix.rstrip().endswith(tokenizer.decode(item.prompt))
 
 
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
         ("\n\n  x = 1  \ny = 2\n", "  x = 1  \n"),
-        ("x = 1", "x = 1"),
+        ("\nx = 1", "x = 1"),
+        (" + 2\nx = 1\n", "x = 1\n"),
         ("\n \n", ""),
         ("", ""),
     ],
@@ -94,13 +105,13 @@ def test_a_line_is_the_first_that_is_not_blank(written: str, expected: str) -> N
 
 
 def test_a_block_ends_before_what_is_indented_less() -> None:
-    assert completion.cut("block", BLOCK + "\n\ndef other():\n    pass\n", chat=False) == BLOCK
+    assert completion.cut("block", "\n" + BLOCK + "\n\ndef other():\n    pass\n", chat=False) == BLOCK
 
 
 @pytest.mark.parametrize(
     "written",
     [
-        BLOCK + "```\nThis adds them up.",
+        "\n" + BLOCK + "```\nThis adds them up.",
         "```python\n" + BLOCK + "```\n",
         "Here is the rest of the code:\n\n```python\n" + BLOCK + "```\nIt adds.",
         "Sure, this is it:\n" + BLOCK + "```",
@@ -113,14 +124,15 @@ def test_what_chat_models_put_around_code_is_taken_off(written: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "text", "ends"),
     [
-        ("line", "    x = 1", False),
+        ("line", "\n    x = 1", False),
         ("line", "\n\n", False),
-        ("line", "    x = 1\n", True),
-        ("block", BLOCK, False),
-        ("block", BLOCK + "  ", False),
-        ("block", BLOCK + "\nd", True),
-        ("block", BLOCK + "```", True),
-        ("block", "    a\n" * 11, True),
+        ("line", " + 2\n", False),
+        ("line", "\n    x = 1\n", True),
+        ("block", "\n" + BLOCK, False),
+        ("block", "\n" + BLOCK + "  ", False),
+        ("block", "\n" + BLOCK + "\nd", True),
+        ("block", "\n" + BLOCK + "```", True),
+        ("block", "\n" + "    a\n" * 11, True),
     ],
 )
 def test_writing_ends_once_the_answer_cannot_change(kind: completion.Kind, text: str, ends: bool) -> None:
@@ -129,8 +141,10 @@ def test_writing_ends_once_the_answer_cannot_change(kind: completion.Kind, text:
 
 def test_exact_match_and_similarity(contents: list[SampleSource], tokenizer: Any) -> None:
     item = completion.items(contents, tiny.recipe(completion_items=1), tokenizer)[0]
-    right = completion._scores(item, Completion(item.answer.rstrip("\n") + " \n\nmore", (), True), chat=False)
+    right = completion._scores(
+        item, Completion("\n" + item.answer.rstrip("\n") + " \n\nmore", (), True), chat=False
+    )
     assert [(score.metric, score.value) for score in right] == [("exact_match", 1), ("edit_similarity", 1)]
-    wrong = completion._scores(item, Completion(f"x{item.answer}", (), True), chat=False)
+    wrong = completion._scores(item, Completion(f"\nx{item.answer}", (), True), chat=False)
     assert wrong[0].value == 0 < wrong[1].value < 1
     assert completion.figures(right + wrong)["line_exact_match"] == 0.5

@@ -19,7 +19,13 @@ def works(program):
 @pytest.mark.parametrize("stop", STOPS)
 def test_a_continuation_ends_with_the_function(stop):
     body = "    if x:\n        # why\n        return math.sqrt(x)\n"
-    assert continued(TASK, f"{body}{stop} something else") == PROMPT + body
+    assert continued(TASK, f"\n{body}{stop} something else") == PROMPT + body
+
+
+def test_a_task_is_asked_without_the_white_space_that_belongs_to_its_answer():
+    assert TASK.asked == PROMPT.rstrip()
+    assert TASK.asked + TASK.continuation == TASK.reference
+    assert works(continued(TASK, TASK.continuation))
 
 
 @pytest.mark.parametrize(

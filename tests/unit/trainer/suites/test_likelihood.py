@@ -30,8 +30,8 @@ def test_only_the_solution_counts(tokenizer: Any) -> None:
     (item,) = likelihood.items([task], tokenizer)
     sample = item.sample
     assert tokenizer.decode(sample.ids) == task.reference
-    assert tokenizer.decode(sample.ids[sample.code_start :]) == task.solution
-    assert sample.code_bytes == len(task.solution.encode())
+    assert tokenizer.decode(sample.ids[sample.code_start :]) == task.continuation
+    assert sample.code_bytes == len(task.continuation.encode())
 
 
 def test_the_loss_is_that_of_each_solution_alone(folder: Path, tokenizer: Any) -> None:
@@ -45,7 +45,7 @@ def test_the_loss_is_that_of_each_solution_alone(folder: Path, tokenizer: Any) -
             logits = model(ids, use_cache=False).logits[0, item.sample.code_start - 1 : -1].float()
         nats = torch.nn.functional.cross_entropy(logits, ids[0, item.sample.code_start :], reduction="sum")
         assert math.isclose(score.value, float(nats), rel_tol=1e-3)
-        assert (score.name, score.weight) == (item.task.name, len(item.task.solution.encode()))
+        assert (score.name, score.weight) == (item.task.name, len(item.task.continuation.encode()))
     found = likelihood.figures(scores)
     nats_together, size = sum(each.value for each in scores), sum(each.weight for each in scores)
     assert math.isclose(found["bits_per_byte"], nats_together / math.log(2) / size)

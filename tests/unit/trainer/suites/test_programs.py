@@ -112,6 +112,6 @@ def test_a_base_model_is_given_the_prompt_and_a_chat_model_a_question(monkeypatc
     worded = Task("Mine/h", "def h():\n", "Write h.", "def h():\n", "", "", "h", "unittest")
     base = programs.prompts([task("f"), worded], None, chat=False)
     chat = programs.prompts([task("f"), worded], None, chat=True)
-    assert base == [[False, "def f():\n"], [False, "def h():\n"]]
+    assert base == [[False, "def f():"], [False, "def h():"]]
     assert chat[0] == [True, "Complete the following Python code:\n\n```python\ndef f():\n```"]
     assert chat[1] == [True, "Write h."]
