@@ -9,8 +9,10 @@ import sysconfig
 import threading
 from pathlib import Path
 
+from services.core import log as logs
 from services.core.errors import SandboxError
 from services.core.process import StopSignal, die_with_parent
+from services.core.settings import from_environment
 from services.sandbox import isolation
 from services.sandbox.server import Server
 from services.sandbox.slot import default_workers
@@ -23,7 +25,8 @@ def main(arguments: list[str]) -> int:
     asked = parser().parse_args(arguments)
     if parent := os.environ.get("RATCHET_PARENT_PID"):
         die_with_parent(int(parent))
-    logging.basicConfig(format="%(asctime)s %(levelname)-7s %(name)s: %(message)s", level="INFO")
+    settings = from_environment()
+    logs.setup("sandbox", settings.log_level, settings.secrets(), settings.log_format)
     stop = StopSignal()
     packages = None if asked.packages == Path("none") else asked.packages.resolve()
     try:

