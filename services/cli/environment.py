@@ -33,7 +33,11 @@ LOGIN = (
     "POSTGRES_PASSWORD",
     "POSTGRES_PASSWORD_FILE",
 )
-TRAINERS_ALONE = ("HF_TOKEN", "WANDB_API_KEY", "WEBHOOK_SECRET", "WEBHOOK_URLS")
+ENVIRONMENT, FILE, LOCAL, PROGRAM = "environment", ".env", "local", "default"  # layers, the first wins
+ALONE = {  # what no other service learns
+    "trainer": ("HF_TOKEN", "WANDB_API_KEY", "WEBHOOK_SECRET", "WEBHOOK_URLS"),
+    "metrics": ("DASHBOARD_TOKEN",),
+}
 
 
 @dataclass(frozen=True)
@@ -78,9 +82,9 @@ class Environment:
     def for_service(self, service: str, target: Target) -> dict[str, str]:
         """The variables of one service: its own role on `target`, its password in a file.
 
-        What opens doors outside is the trainer's alone.
+        What opens doors outside is the trainer's alone, the dashboard's token that of metrics.
         """
-        left = LOGIN if service == "trainer" else (*LOGIN, *TRAINERS_ALONE)
+        left = (*LOGIN, *(name for owner, names in ALONE.items() if owner != service for name in names))
         kept = {name: value for name, value in self.variables.items() if name not in left}
         return kept | {
             "POSTGRES_HOST": target.host,
@@ -91,6 +95,22 @@ class Environment:
         }
 
 
+@dataclass(frozen=True)
+class Layers:
+    """The variables of a local run, each from the first layer that has it."""
+
+    environ: Mapping[str, str]
+    written: Mapping[str, str]  # in `.env`
+    variables: Mapping[str, str]  # with the defaults, and paths made absolute
+
+    def origin(self, name: str) -> str:
+        """Which layer a variable is from; `default` when none sets it, or sets it to nothing."""
+        for layer, said in ((ENVIRONMENT, self.environ), (FILE, self.written), (LOCAL, DEFAULTS)):
+            if name in said:
+                return layer if said[name].strip() else PROGRAM
+        return LOCAL if name in BELOW_HOME else PROGRAM
+
+
 def read(
     environ: Mapping[str, str] | None = None, project: Path = PROJECT, here: Path | None = None
 ) -> Environment:
@@ -99,6 +119,14 @@ def read(
     A relative path counts from `here` when the environment names it, from the project folder
     when `.env` or a default does. Raises ConfigurationError for a setting that cannot be.
     """
+    variables = layers(environ, project, here).variables
+    return Environment(variables, from_environment(variables))
+
+
+def layers(
+    environ: Mapping[str, str] | None = None, project: Path = PROJECT, here: Path | None = None
+) -> Layers:
+    """The same before it is checked. Raises ConfigurationError for a `.env` that cannot be read."""
     environ = os.environ if environ is None else environ
     written = _read_file(project / ".env")
     variables = {**DEFAULTS, **written, **environ}
@@ -120,7 +148,7 @@ def read(
         variables["SANDBOX_SOCKET"] = os.path.abspath(named_from("SANDBOX_SOCKET") / socket)
     if (recipe := variables["RECIPE"].strip()).endswith((".yaml", ".yml")):  # a path; otherwise a name
         variables["RECIPE"] = os.path.abspath(named_from("RECIPE") / recipe)
-    return Environment(variables, from_environment(variables))
+    return Layers(environ, written, variables)
 
 
 def _read_file(path: Path) -> dict[str, str]:

@@ -14,9 +14,9 @@ from services.cli.locate import PathError, Place, locate
 from services.cli.recorded import Content, Record
 from services.core.errors import ConfigurationError, RatchetError
 from services.core.models import Json
+from services.core.reason_texts import text as reason_text
 from services.metrics.document import strict_json
 from services.processor.judging import Judge
-from services.processor.reason_texts import text as reason_text
 from services.processor.reasons import Reason
 from services.processor.rules import Rules
 from services.processor.sources.paths import printable

@@ -1,25 +1,5 @@
-"""Text of others made fit for a terminal: nothing in it moves the cursor, hides or turns around."""
+"""Text of others made fit for a terminal: services.core.inert, under the name that the commands use."""
 
-import unicodedata
+from services.core.inert import inert, inert_lines
 
-# Cc controls, Cf formats (bidi overrides, zero widths, soft hyphens), Cs lone surrogates, Zl and Zp line ends
-HARMFUL = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Cn", "Co"})
-
-
-def inert(text: str) -> str:
-    r"""The text with every such character written as an escape: \x1b, \u202e."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_escape(char) if unicodedata.category(char) in HARMFUL else char for char in text)
-
-
-def inert_lines(text: str) -> str:
-    """The same of a text with lines and tabs, which stay what they are."""
-    return "\n".join("\t".join(map(inert, line.split("\t"))) for line in text.split("\n"))
-
-
-def _escape(char: str) -> str:
-    number = ord(char)
-    if number < 0x100:
-        return f"\\x{number:02x}"
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+__all__ = ["inert", "inert_lines"]

@@ -10,7 +10,7 @@ from services.core.settings import Settings
 
 log = logging.getLogger(__name__)
 
-SERVICES = ("processor", "trainer", "metrics")
+SERVICES = ("processor", "trainer", "metrics", "webhooks")
 WAIT_SECONDS = 60.0  # for the database to answer
 
 

@@ -46,8 +46,8 @@ def alone(home: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def check_port(host: str, port: int) -> None:
-    """Raises ConfigurationError when the metrics service could not listen there."""
+def check_port(host: str, port: int, setting: str = "METRICS_PORT") -> None:
+    """Raises ConfigurationError, naming the setting, when no service could listen there."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as gunicorn does
@@ -55,8 +55,8 @@ def check_port(host: str, port: int) -> None:
             probe.bind((host, port))
         except OSError as exc:
             raise ConfigurationError(
-                f"METRICS_PORT={port} on {host} cannot be used ({exc.strerror}{_user_of(port)}):"
-                " stop what uses it, or set METRICS_PORT to a free one"
+                f"{setting}={port} on {host} cannot be used ({exc.strerror}{_user_of(port)}):"
+                f" stop what uses it, or set {setting} to a free one"
             ) from exc
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from services.cli.inert import inert
 from services.core.models import HEARTBEAT_STALE, Json, Service, ServiceState
 
 Row = tuple[str, str]  # what it is about, how it stands
@@ -22,11 +23,12 @@ BAR = 20  # characters
 def rows(snapshot: Json) -> list[Row]:
     """Ingest, training, gate."""
     beats = snapshot["services"]
-    return [
-        ("ingest", ingest(snapshot["ingest"], newest(beats, Service.PROCESSOR))),
-        ("training", training(newest(beats, Service.TRAINER))),
-        ("gate", gate(snapshot["rounds"])),
-    ]
+    said = {
+        "ingest": ingest(snapshot["ingest"], newest(beats, Service.PROCESSOR)),
+        "training": training(newest(beats, Service.TRAINER)),
+        "gate": gate(snapshot["rounds"]),
+    }
+    return [(label, inert(text)) for label, text in said.items()]
 
 
 def newest(beats: Sequence[Json], service: Service) -> Json | None:

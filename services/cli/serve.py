@@ -23,8 +23,10 @@ ANY_RANK = 10_000  # the local server takes what fits into memory
 STOP_SECONDS = 5.0
 
 
-def run(environment: Environment, name: str | None, *, host: str | None, port: int | None) -> None:
-    """Serve until SIGINT or SIGTERM.
+def run(
+    environment: Environment, name: str | None, *, host: str | None, port: int | None, as_json: bool = False
+) -> None:
+    """Serve until SIGINT or SIGTERM; first say where, and what answers.
 
     Raises ConfigurationError for a recipe that trains whole models or a port in use, StackError when the
     process with the model ends.
@@ -36,10 +38,13 @@ def run(environment: Environment, name: str | None, *, host: str | None, port: i
     log.setup("serve", settings.log_level, settings.secrets())
     listener = listen(host or settings.serve_host, settings.serve_port if port is None else port)
     address = "http://{}:{}".format(*listener.getsockname()[:2])
-    print(
-        f"serving {recipe.name} at {address}/v1 until Ctrl-C; {address}/health says what answers", flush=True
-    )
-    print(preflight(environment, recipe), flush=True)
+    says = preflight(environment, recipe)
+    if as_json:
+        told = {"recipe": recipe.name, "url": f"{address}/v1", "health": f"{address}/health", "says": says}
+        print(json.dumps(told), flush=True)
+    else:
+        print(f"serving {recipe.name} at {address}/v1 until Ctrl-C; {address}/health says what answers")
+        print(says, flush=True)
     with model_process(environment, recipe) as (child, backend_url):
         front = server(
             settings.model_copy(update={"serve_max_lora_rank": ANY_RANK}), recipe.name, backend_url
@@ -53,6 +58,12 @@ def run(environment: Environment, name: str | None, *, host: str | None, port: i
         front.run(sockets=[listener])
         if child.poll() not in (None, 0, -15):
             raise StackError(f"{CHILD} ended with status {child.returncode}: its message is above")
+
+
+def show_command(environment: Environment, name: str | None, *, as_json: bool) -> None:
+    """Print how vLLM is started for the recipe."""
+    line = command(environment, name)
+    print(json.dumps({"command": line}) if as_json else line)
 
 
 def command(environment: Environment, name: str | None) -> str:

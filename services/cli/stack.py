@@ -17,6 +17,7 @@ from typing import Protocol
 
 import psutil
 
+from services.cli import rotation
 from services.cli.processes import MARKER, PART, PidFiles, end, family, is_alive, marked, wait
 from services.core.errors import RatchetError
 from services.core.settings import PROJECT, Target
@@ -27,7 +28,6 @@ STOP_TICK = 0.02  # seconds
 LEFTOVER_PATIENCE = 2.0  # seconds a part's own children get after it has ended
 SWEEP_PATIENCE = 10.0  # seconds, as every service needs at most to stop
 SERVER_PATIENCE = 16.0  # seconds PostgreSQL gets for a fast shutdown
-LOG_MAX_BYTES = 10_000_000  # a larger log is set aside at start
 SERVER = "postgres"  # pid file of the embedded PostgreSQL
 SUPERVISOR = "supervisor"  # pid file of `ratchet up` itself
 Say = Callable[[str], None]
@@ -118,8 +118,10 @@ class Supervisor:
             self._start(part.name)
 
     def watch(self) -> None:
-        """Notice what has crashed, start again what is due. Call it every half second or so."""
+        """Notice what has crashed, start again what is due, rotate logs. Call it every half second or so."""
         now = time.monotonic()
+        for log in [*(part.log for part in self._parts.values()), self._home / "logs/postgres.log"]:
+            rotation.rotate(log)
         self._watch_server(now)
         for run in self._runs.values():
             if run.due is not None:
@@ -146,8 +148,6 @@ class Supervisor:
     def _start(self, name: str) -> None:
         part, run = self._parts[name], self._runs[name]
         part.log.parent.mkdir(parents=True, exist_ok=True)
-        if part.log.exists() and part.log.stat().st_size > LOG_MAX_BYTES:
-            part.log.replace(part.log.with_suffix(".log.1"))
         marks = {MARKER: str(self._home), PART: name, "RATCHET_PARENT_PID": str(os.getpid())}
         with part.log.open("ab") as output:
             run.process = subprocess.Popen(

@@ -10,8 +10,8 @@ from services.cli.inert import inert
 from services.core.db import Database
 from services.core.errors import ConfigurationError
 from services.core.models import Json
+from services.core.reason_texts import text as reason_text
 from services.metrics.document import strict_json
-from services.processor.reason_texts import text as reason_text
 
 BARS = " ▁▂▃▄▅▆▇█"
 DECADES = 10  # columns of a histogram: 0–9, …, 90–100

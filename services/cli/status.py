@@ -4,6 +4,7 @@ import json
 import math
 import sys
 import time
+from contextlib import closing, suppress
 from typing import Any
 
 import psutil
@@ -12,9 +13,10 @@ from rich import box
 from rich.table import Table
 
 from services.cli.environment import Environment
+from services.cli.inert import inert
 from services.cli.processes import PidFiles, Recorded
 from services.cli.progress import rows
-from services.cli.screen import Terminal
+from services.cli.screen import Row, Screen, Terminal
 from services.cli.stack import SUPERVISOR, session_file
 from services.core.db import Database
 from services.core.errors import RatchetError
@@ -23,8 +25,9 @@ from services.core.settings import Target, from_environment
 from services.metrics import collector
 from services.metrics.cached import Reading
 from services.metrics.document import document, strict_json
-from services.metrics.health import Health, Status, judge
+from services.metrics.health import Health, Status, VitalSigns, judge
 
+PERIOD = 1.0  # seconds between two looks
 WELL = {Status.OK: "well", Status.STARTING: "starting", Status.ILL: "ill", Status.UNKNOWN: "unknown"}
 
 
@@ -35,6 +38,19 @@ def run(environment: Environment, *, as_json: bool) -> None:
         print(strict_json(state))
     else:
         _print(state)
+
+
+def watch(environment: Environment, *, as_json: bool, period: float = PERIOD) -> None:
+    """Go on printing it until Ctrl-C: in place on a terminal, else what changed; as JSON an object a line."""
+    screen = Screen(Terminal(sys.stdout))
+    with suppress(KeyboardInterrupt), closing(screen):
+        while True:
+            state = read(environment)
+            if as_json:
+                print(strict_json(state, indent=None), flush=True)
+            else:
+                screen.show(told(state))
+            time.sleep(period)
 
 
 def read(environment: Environment) -> Json:
@@ -78,27 +94,34 @@ def _describe(record: Recorded) -> Json | None:
     }
 
 
+def look(environment: Environment) -> tuple[Reading[dict[str, Any]], Health]:
+    """What is known of this environment now: the snapshot, and how each part is."""
+    return _look(environment, _session(environment))
+
+
 def _look(environment: Environment, session: Json) -> tuple[Reading[dict[str, Any]], Health]:
     """The snapshot and the health judged from the heartbeats, or why there are none."""
     try:
-        database = _database(environment, session)
-        signs = collector.vital_signs(database)
-        snapshot = collector.snapshot(database, environment.settings.quality_threshold)
+        with closing(_database(environment, session)) as database:
+            signs = collector.vital_signs(database)
+            snapshot = collector.snapshot(database, environment.settings.quality_threshold)
     except RatchetError as exc:
         error = str(exc)
-        health = judge(error=error, migrated=False, beats=(), uptime_seconds=math.inf)
+        health = judge(VitalSigns(migrated=False), error=error, uptime_seconds=math.inf)
         return Reading(None, None, error), health
-    health = judge(error=None, migrated=signs.migrated, beats=signs.beats, uptime_seconds=math.inf)
+    health = judge(signs, error=None, uptime_seconds=math.inf)
     return Reading(snapshot, 0.0), health
 
 
 def _database(environment: Environment, session: Json) -> Database:
-    """As the role that can only read, where `ratchet up` said, or where the environment says."""
+    """As the role that can only read where its password is kept here, else as whom the environment names."""
     where = session.get("database")
     if not where:
         if not environment.names_database:
             raise RatchetError("nothing runs here: `ratchet up` (or `make up`) starts it")
         owner = environment.owner()
+        if not (environment.home / "secrets" / "metrics" / "password").exists():
+            return Database(owner, application="ratchet status", max_conn=1)
         where = {"host": owner.host, "port": owner.port, "dbname": owner.dbname}
     target = Target(**where, user="", password=SecretStr(""))
     login = from_environment(environment.for_service("metrics", target)).database()
@@ -107,23 +130,31 @@ def _database(environment: Environment, session: Json) -> Database:
 
 def _print(state: Json) -> None:
     console = Terminal(sys.stdout)
-    if state["error"]:
-        console.print(state["error"])
     if state["processes"]:
         console.print(_processes(state["processes"]))
+    rows_told = told(state)
+    wide = max(len(label) for label, _ in rows_told) + 2
+    for label, text in rows_told:
+        console.print(f"{label:{wide}}{text}")
+
+
+def told(state: Json) -> list[Row]:
+    """What to look at first, a line each."""
+    said: list[Row] = [("ratchet", inert(state["error"]))] if state["error"] else []
     if state["ingest"] is not None:
-        for label, text in rows(state):
-            console.print(f"{label:10}{text}")
+        said += rows(state)
         for name, part in state["health"]["parts"].items():
-            console.print(f"{name:10}{WELL[part['status']]}: {part['reason']}")
+            said.append((name, f"{WELL[part['status']]}: {inert(part['reason'])}"))
     if state["sandbox"]:
-        console.print(f"{'sandbox':10}{state['sandbox']['says']}")
+        said.append(("sandbox", inert(state["sandbox"]["says"])))
     for track in state["tracks"]:
         champion = track["champion"]
-        best = f"round {champion['round']}: {champion['reason']}" if champion else "none yet"
-        console.print(f"{'champion':10}{track['name']}: {best}")
+        best = f"round {champion['round']}: {inert(champion['reason'])}" if champion else "none yet"
+        whose = "champion" if len(state["tracks"]) == 1 else f"champion of {track['name']}"
+        said.append((whose, best if whose != "champion" else f"{track['name']}: {best}"))
     if state["dashboard"]:
-        console.print(f"{'dashboard':10}{state['dashboard']}")
+        said.append(("dashboard", state["dashboard"]))
+    return said
 
 
 def _processes(processes: list[Json]) -> Table:

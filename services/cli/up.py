@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from services.cli import demo, report, sandbox
+from services.cli import dashboard_token, demo, report, sandbox
 from services.cli.environment import Environment
 from services.cli.migrate import migrate
 from services.cli.postgres import EmbeddedPostgres
@@ -19,8 +19,8 @@ from services.cli.progress import rows
 from services.cli.sandbox import LocalSandbox
 from services.cli.screen import Screen, Terminal
 from services.cli.stack import Part, Say, Supervisor, session_file, sweep
+from services.core import log
 from services.core.db import Database
-from services.core.log import RedactingFormatter
 from services.core.models import Json, RoundState
 from services.core.process import StopSignal
 from services.core.settings import Settings, Target, from_environment
@@ -92,8 +92,12 @@ def _run_alone(
         if not stop:
             place = _sandbox(environment, session, screen.say)
             session.write()
-            supervisor.start(parts(environment, target, place))
+            token, where = dashboard_token.token(environment)
+            supervisor.start(parts(environment, target, place, token))
             screen.say(f"services started, logs in {settings.logs_dir} · Ctrl-C stops everything")
+            screen.say(
+                f"to promote, pause or start rounds in the dashboard, sign in with the token in {where}"
+            )
         outcome = None
         for outcome in _rounds(settings, supervisor, watched, seen, stop, screen):
             _tell(outcome, screen)
@@ -132,9 +136,11 @@ def _rounds(
         stop.wait(TICK)
 
 
-def parts(environment: Environment, target: Target, place: LocalSandbox) -> list[Part]:
+def parts(environment: Environment, target: Target, place: LocalSandbox, token: str) -> list[Part]:
     """The services, in the order in which they start and stop; the trainer learns where the sandbox is."""
-    knows = {"trainer": {"SANDBOX_SOCKET": str(place.socket)}} if place.socket else {}
+    knows = {"metrics": {"DASHBOARD_TOKEN": token}}
+    if place.socket:
+        knows["trainer"] = {"SANDBOX_SOCKET": str(place.socket)}
     services = [
         Part(
             name=name,
@@ -208,5 +214,5 @@ def _log_to_file(environment: Environment) -> None:
     settings = environment.settings
     settings.logs_dir.mkdir(parents=True, exist_ok=True)
     handler = RotatingFileHandler(settings.logs_dir / "up.log", maxBytes=LOG_MAX_BYTES, backupCount=1)
-    handler.setFormatter(RedactingFormatter("up", settings.secrets()))
+    handler.setFormatter(log.formatter("up", settings.secrets(), settings.log_format))
     logging.basicConfig(level=settings.log_level, handlers=[handler], force=True)

@@ -52,14 +52,18 @@ def show(environment: Environment, *, as_json: bool) -> None:
     print(json.dumps(known) if as_json else "\n".join(map(_state, known)))
 
 
-def run(environment: Environment) -> None:
+def run(environment: Environment, *, as_json: bool = False) -> None:
     """Send what is due until SIGTERM: so it is told, too, that the trainer, which else sends, has died."""
     settings = environment.settings
-    log.setup("webhooks", settings.log_level, settings.secrets())
+    log.setup("webhooks", settings.log_level, settings.secrets(), settings.log_format)
     stop = StopSignal()
-    _named(settings)
+    names = [endpoint.name for endpoint in _named(settings)]
     sender = Sender(environment.at(connection.target(environment)))
     sender.start()
+    print(
+        json.dumps({"endpoints": names}) if as_json else f"sending to {', '.join(names)} until Ctrl-C",
+        flush=True,
+    )
     while not stop:
         stop.wait(HOUR)
     sender.stop()

@@ -170,10 +170,13 @@ def test_a_sender_of_its_own_tells_that_the_trainer_has_died(
     """No trainer runs; the sender looks at the heartbeats, sends, and leaves at SIGTERM."""
     with Receiver().running() as receiver:
         sender = subprocess.Popen(
-            [sys.executable, "-m", "services.cli.main", "webhook", "run"], cwd=PROJECT,
+            [sys.executable, "-m", "services.cli.main", "webhook", "run", "--json"], cwd=PROJECT,
             env={**os.environ, **named, "WEBHOOK_URLS": receiver.url, "WEBHOOK_SECRET": SECRET},
+            stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         try:
+            assert sender.stdout is not None
+            assert json.loads(sender.stdout.readline()) == {"endpoints": [Endpoint.of(receiver.url).name]}
             Outbox(database).keep([Endpoint.of(receiver.url)], ["service.stalled"])
             with database.transaction() as tx:
                 tx._cursor.execute(
@@ -189,7 +192,7 @@ def test_a_sender_of_its_own_tells_that_the_trainer_has_died(
             assert sender.wait(20) == 0
         finally:
             sender.kill()
-            sender.wait()
+            sender.communicate()
     (document,) = receiver.taken
     assert (document["type"], document["data"]["track"]) == ("service.stalled", "demo")
     assert document["data"]["service"] == "trainer"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from services.cli.migrate import migrate
+from services.cli.migrate import SERVICES, migrate
 from services.core import db, sql
 from services.core.errors import ConfigurationError
 from services.core.settings import Settings, Target
@@ -38,7 +38,7 @@ def test_applies_every_migration_once(empty_target: Target) -> None:
 def test_makes_and_keeps_a_login_for_each_service(empty_target: Target, tmp_path: Path) -> None:
     """The password in the file opens the database, is private, and is the same after a second run."""
     migrate(settings_for(empty_target, tmp_path))
-    first = {service: password_of(tmp_path, service) for service in ("processor", "trainer", "metrics")}
+    first = {service: password_of(tmp_path, service) for service in SERVICES}
     migrate(settings_for(empty_target, tmp_path))
     for service, password in first.items():
         login = {"user": f"ratchet_{service}", "password": SecretStr(password)}
@@ -46,6 +46,24 @@ def test_makes_and_keeps_a_login_for_each_service(empty_target: Target, tmp_path
         path = tmp_path / service / "password"
         assert password_of(tmp_path, service) == password
         assert stat.S_IMODE(path.stat().st_mode) & 0o027 == 0
+
+
+def test_passwords_that_are_given_are_taken_and_nothing_is_written(
+    empty_target: Target, tmp_path: Path
+) -> None:
+    """As Kubernetes mounts a Secret: links to links, in a folder that cannot be written."""
+    held, seen = tmp_path / "..data", tmp_path / "roles"
+    for service in SERVICES:
+        (held / service).mkdir(parents=True)
+        (held / service / "password").write_text(f"given-to-{service}")
+        (seen / service).parent.mkdir(exist_ok=True)
+        (seen / service).symlink_to(held / service)
+    before = sorted(tmp_path.rglob("*"))
+    migrate(settings_for(empty_target, seen))
+    for service in SERVICES:
+        login = {"user": f"ratchet_{service}", "password": SecretStr(f"given-to-{service}")}
+        db.connect(empty_target.model_copy(update=login)).close()
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_unwritable_secrets_directory_is_named(empty_target: Target, tmp_path: Path) -> None:

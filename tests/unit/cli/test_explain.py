@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from services.cli.inert import inert
 from services.cli.locate import locate
-from services.processor.reason_texts import TEXTS, text
+from services.core.reason_texts import TEXTS, text
 from services.processor.reasons import Reason
 
 

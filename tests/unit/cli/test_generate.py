@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from services.cli import generate
+from services.cli import environment, generate
 from services.cli.generate import Asked, Shown
 from services.core.errors import ConfigurationError
 
@@ -59,3 +59,12 @@ def test_several_completions_are_told_apart():
     completions = [{"text": "one"}, {"text": "two\x1b"}]
     assert generate.plain(completions, terminal=True) == "── 1 ──\none\n── 2 ──\ntwo\\x1b"
     assert generate.plain(completions[1:], terminal=False) == "two\x1b"
+
+
+def test_as_json_everything_that_came_is_one_document(terminal, monkeypatch, capsys):
+    """What is for a person, who answered and how fast, is in it and not beside it."""
+    found = {"subject": "base", "completions": [{"text": "x", "tokens": 1, "finished": True}]}
+    monkeypatch.setattr(generate.modelprocess, "ask", lambda *_: found)
+    here = environment.read({}, project=environment.PROJECT)
+    generate.run(here, Asked(prompt="def f(", adapter="base", request=REQUEST), as_json=True)
+    assert json.loads(capsys.readouterr().out) == found

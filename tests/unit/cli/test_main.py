@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+import tomllib
 
 import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from services.cli.main import app
+from services.core.settings import PROJECT
 
 
 def ratchet(*arguments, **environment):
@@ -32,6 +34,46 @@ def test_every_command_is_in_the_help(command):
     result = CliRunner().invoke(app, [command, "--help"])
     assert result.exit_code == 0
     assert f" {command} " in CliRunner().invoke(app, ["--help"]).output
+
+
+def test_a_summary_is_whole_on_a_terminal_of_80_columns():
+    """One that is cut off says nothing to a newcomer."""
+    told = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"}).output
+    assert max(map(len, told.splitlines())) <= 80
+    assert "..." not in told.partition("Start here")[2]
+
+
+def test_help_leads_a_newcomer_first():
+    """Sections in the order in which one needs them."""
+    told = CliRunner().invoke(app, ["--help"]).output
+    listed = [line.split()[0] for line in told.partition("Start here:")[2].splitlines() if line.strip()]
+    assert listed[:5] == ["doctor", "up", "down", "status", "logs"]
+    sections = [line for line in told.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert sections[:4] == ["Options:", "Start here:", "Bring code in, see what became of it:", "Train:"]
+
+
+def test_the_version_is_that_of_the_project():
+    with (PROJECT / "pyproject.toml").open("rb") as file:
+        version = tomllib.load(file)["project"]["version"]
+    assert CliRunner().invoke(app, ["--version"]).output == f"ratchet {version}\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_can_be_had_for_every_shell(shell, monkeypatch):
+    monkeypatch.setattr("typer.completion._get_shell_name", lambda: shell)
+    done = CliRunner().invoke(app, ["--show-completion"], prog_name="ratchet")
+    assert "_RATCHET_COMPLETE" in done.output
+
+
+def test_a_misspelt_command_is_exit_status_2_and_named():
+    done = CliRunner().invoke(app, ["statsu"])
+    assert done.exit_code == 2
+    assert "Did you mean 'stats', 'status'?" in done.output
+
+
+def test_no_colour_where_it_is_no_terminal(tmp_path):
+    done = ratchet("status", RATCHET_HOME=str(tmp_path), FORCE_COLOR="")
+    assert "\x1b" not in done.stdout
 
 
 def test_an_error_is_one_line_and_exit_status_1(tmp_path):

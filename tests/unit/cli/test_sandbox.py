@@ -25,21 +25,21 @@ def local(tmp_path):
 
 
 def trainers_socket(given, place):
-    return next(part for part in up.parts(given, TARGET, place) if part.name == "trainer").environment.get(
-        "SANDBOX_SOCKET"
-    )
+    return next(
+        part for part in up.parts(given, TARGET, place, "token") if part.name == "trainer"
+    ).environment.get("SANDBOX_SOCKET")
 
 
 def test_where_bubblewrap_works_the_stack_has_a_sandbox_and_the_trainer_knows_it(local):
     place = sandbox.decide(local(), None)
-    assert [part.name for part in up.parts(local(), TARGET, place)][-1] == sandbox.NAME
+    assert [part.name for part in up.parts(local(), TARGET, place, "token")][-1] == sandbox.NAME
     assert trainers_socket(local(), place) == str(place.socket) == "/r/run/sandbox/socket"
 
 
 def test_where_it_does_not_work_the_stack_starts_without_and_says_what_to_do(local):
     """Nothing of the demonstration runs generated programs."""
     place = sandbox.decide(local(), BROKEN)
-    assert sandbox.NAME not in [part.name for part in up.parts(local(), TARGET, place)]
+    assert sandbox.NAME not in [part.name for part in up.parts(local(), TARGET, place, "token")]
     assert trainers_socket(local(), place) is None
     assert not place.isolated
     assert BROKEN in place.says

@@ -1,0 +1,49 @@
+"""`ratchet adapters`: what was published, newest first, and which of it is the champion."""
+
+from collections.abc import Iterator, Sequence
+
+from services.cli import connection, tracks
+from services.cli.environment import Environment
+from services.cli.inert import inert
+from services.cli.rounds import gain, moment
+from services.core.models import Json
+from services.metrics.document import is_figure, strict_json
+
+
+def run(environment: Environment, track: str | None, *, most: int, as_json: bool) -> None:
+    """Print them. Raises ConfigurationError for a track that is none, DatabaseUnavailableError."""
+    with connection.opened(environment, "ratchet adapters") as database, database.transaction() as tx:
+        if track is not None:
+            tracks.checked(track, tracks.known(tx))
+        found = [row._asdict() for row in tx.all("cli_adapters", track=track, limit=most)]
+    for row in found:
+        folder = environment.settings.adapters_dir / row["track"] / row["directory"]
+        row["path"] = str(folder)
+        row["is_here"] = folder.is_dir()
+    print(strict_json({"adapters": found}) if as_json else "\n".join(lines(found)))
+
+
+def lines(adapters: Sequence[Json]) -> Iterator[str]:
+    if not adapters:
+        yield "no adapter yet: one is published when a round finds it better (`ratchet rounds`)"
+        return
+    wide = max(7, *(len(inert(f"{row['track']}/{row['directory']}")) for row in adapters))
+    yield f"{'adapter':<{wide}}  {'published':<18}{'gain':>9}{'bits/byte':>11}  {'from':<14}"
+    for row in adapters:
+        bits = f"{row['bits_per_byte']:.4f}" if is_figure(row["bits_per_byte"]) else "–"
+        yield (
+            f"{inert(row['track'] + '/' + row['directory']):<{wide}}  {moment(row['published_at']):<18}"
+            f"{gain(row['improvement']):>9}{bits:>11}  {inert(row['parent'] or 'base'):<14}{state(row)}"
+        ).rstrip()
+
+
+def state(row: Json) -> str:
+    """What there is to know of it beside its figures."""
+    said = {
+        "champion, pinned": row["pinned"],
+        "champion": row["champion"] and not row["pinned"],
+        "rejected": row["rejected"],
+        "has learned what was forgotten": row["learned_what_was_forgotten"],
+        "its files are not here": not row["is_here"],
+    }
+    return ", ".join(words for words, holds in said.items() if holds)

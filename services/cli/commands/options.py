@@ -1,0 +1,53 @@
+"""Options and arguments that several commands take, each said in the same words."""
+
+from typing import Annotated
+
+import typer
+
+from services.cli.commands import complete
+
+SUBJECT_HELP = "base, champion, TRACK[/round-0001], round-0001, or a folder."
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Track = Annotated[
+    str | None,
+    typer.Option(
+        "--track",
+        metavar="NAME",
+        help="A recipe's name. Without: as RECIPE says.",
+        autocompletion=complete.tracks,
+    ),
+]
+AnyTrack = Annotated[
+    str | None,
+    typer.Option("--track", metavar="NAME", help="Of this track alone.", autocompletion=complete.tracks),
+]
+Adapter = Annotated[
+    str,
+    typer.Argument(
+        metavar="ADAPTER", help="As round-0003, below adapters/<track>.", autocompletion=complete.adapters
+    ),
+]
+Reason = Annotated[str | None, typer.Option("--reason", help="For the record.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait for the trainer's answer.")]
+Recipe = Annotated[
+    str | None,
+    typer.Option(
+        "--recipe",
+        metavar="NAME|PATH",
+        help="In recipes/, or a YAML file. Without: as RECIPE says.",
+        autocompletion=complete.recipes,
+    ),
+]
+RecipeName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="NAME|PATH",
+        help="In recipes/, or a YAML file. Without: as RECIPE says.",
+        autocompletion=complete.recipes,
+    ),
+]
+Source = Annotated[
+    str | None,
+    typer.Option("--source", help="Of this source alone.", autocompletion=complete.sources),
+]
