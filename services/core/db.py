@@ -8,6 +8,7 @@ import hashlib
 import json
 import logging
 import math
+import select
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,6 +17,7 @@ from typing import Any, TypeVar
 
 import psycopg2
 import psycopg2.errorcodes
+import psycopg2.extensions
 import psycopg2.extras
 import tenacity
 
@@ -285,6 +287,42 @@ def connect(target: Target, application: str = "ratchet") -> Any:
         raise DatabaseUnavailableError(
             f"cannot log in to PostgreSQL at {target}: {_first_line(exc)}; {advice}"
         ) from exc
+
+
+class Listener:
+    """A connection that hears what is notified on a channel. For one thread; a broken one is replaced."""
+
+    def __init__(self, target: Target, channel: str, application: str = "ratchet") -> None:
+        """Listens from here on; raises DatabaseUnavailableError when PostgreSQL is away."""
+        self.target = target
+        self._connection = connect(target, application)
+        self._connection.autocommit = True
+        self._ask(f"LISTEN {psycopg2.extensions.quote_ident(channel, self._connection)}")
+
+    def wait(self, seconds: float) -> bool:
+        """Whether anything came within so many seconds; raises DatabaseUnavailableError when it broke."""
+        poll = select.poll()
+        poll.register(self._connection, select.POLLIN)
+        if poll.poll(seconds * 1000):  # milliseconds
+            self._ask(None)
+        heard = bool(self._connection.notifies)
+        self._connection.notifies.clear()
+        return heard
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _ask(self, statement: str | None) -> None:
+        """Run a statement, or only take in what has come."""
+        try:
+            if statement is None:
+                self._connection.poll()
+                return
+            with self._connection.cursor() as cursor:
+                cursor.execute(statement)
+        except (psycopg2.OperationalError, psycopg2.InterfaceError) as exc:
+            self._connection.close()
+            raise DatabaseUnavailableError(f"lost PostgreSQL at {self.target}: {_first_line(exc)}") from exc
 
 
 def migrate(target: Target, role_passwords: dict[str, str] | None = None) -> list[str]:

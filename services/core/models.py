@@ -50,6 +50,26 @@ class ServiceState(StrEnum):
         return self in (ServiceState.STALLED, ServiceState.RECOVERING, ServiceState.ERROR)
 
 
+class RequestKind(StrEnum):
+    """What a person may ask of a track's trainer from outside."""
+
+    TRAIN = "train"  # begin a round with the new contents there are, however few
+    PAUSE = "pause"  # begin none until `resume`; one that runs goes on
+    RESUME = "resume"
+    PROMOTE = "promote"  # the moves of a champion: services/trainer/promotions.py
+    REJECT = "reject"
+    ROLLBACK = "rollback"
+    PIN = "pin"
+    UNPIN = "unpin"
+    FORGET = "forget"  # a source, folder or file
+
+
+class RequestState(StrEnum):
+    WAITING = "waiting"  # for the trainer of its track, an hour at most
+    DONE = "done"
+    FAILED = "failed"  # refused, or nobody took it up; the message says why
+
+
 HEARTBEAT_INTERVAL = 5.0  # seconds between two beats of a living service
 HEARTBEAT_STALE = 45.0  # seconds after which a silent service counts as dead: /health says so within 90
 
@@ -62,4 +82,5 @@ EVENT_GROUPS = {  # what WEBHOOK_EVENTS and `ratchet events --kind` call several
     "pin": ("adapter.pinned", "adapter.unpinned"),
     "forgetting": ("source.forgotten",),
     "stall": ("service.stalled", "service.recovered"),
+    "request": ("request.done", "request.failed"),
 }

@@ -29,6 +29,7 @@ from services.core.models import EVENT_GROUPS
 PROJECT = Path(__file__).resolve().parents[2]  # where sql/ and recipes/ are
 SIMILAR = 0.86  # difflib ratio above which an unknown name is taken for a slip of the pen
 REDACTED = "***"
+SHORTEST_TOKEN = 24  # characters, of the dashboard
 SHORTEST_SECRET = 8  # characters; a log without every `api` or `hook` in it would be hard to read
 
 
@@ -146,7 +147,10 @@ class Settings(BaseModel):
     # The metrics service
     metrics_host: str = "127.0.0.1"
     metrics_port: int = Field(default=8090, ge=1, le=65535)
+    metrics_show_code: bool = True
+    dashboard_token: SecretStr | None = None  # for every write; None: nothing can be written through it
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
+    log_format: str = Field(default="text", pattern="^(text|json)$")
 
     @field_validator("webhook_urls")
     @classmethod
@@ -155,6 +159,19 @@ class Settings(BaseModel):
             if not _is_address(url):
                 raise ValueError(f"address {number} of them is not https://HOST/PATH, nor http://HOST/PATH")
         return value
+
+    @field_validator("dashboard_token")
+    @classmethod
+    def _is_hard_to_guess(cls, value: SecretStr | None) -> SecretStr | None:
+        """Who has it moves champions; it may travel in a header, and no space around it counts."""
+        token = None if value is None else value.get_secret_value().strip()
+        if token is not None and not (
+            len(token) >= SHORTEST_TOKEN and token.isascii() and token.isprintable()
+        ):
+            raise ValueError(
+                f"must have {SHORTEST_TOKEN} or more ASCII characters (`openssl rand -hex 24` makes one)"
+            )
+        return None if token is None else SecretStr(token)
 
     @field_validator("webhook_secret")
     @classmethod
@@ -214,11 +231,8 @@ class Settings(BaseModel):
 
     def secrets(self) -> list[str]:
         """Every secret value, for the log to leave out."""
-        held = [
-            self.database_url, self.postgres_password, self.hf_token, self.wandb_api_key,
-            self.webhook_urls, self.webhook_secret,
-        ]  # fmt: skip
-        values = [secret.get_secret_value() for secret in held if secret is not None]
+        held = [getattr(self, name) for name in type(self).model_fields]
+        values = [secret.get_secret_value() for secret in held if isinstance(secret, SecretStr)]
         if self.webhook_urls is not None:
             values += _secret_parts(split_list(self.webhook_urls.get_secret_value()))
         try:
@@ -266,19 +280,28 @@ def from_environment(environ: Mapping[str, str] | None = None) -> Settings:
 
     Raises ConfigurationError for a value that cannot be and for a name that is almost a setting.
     """
-    environ = os.environ if environ is None else environ
-    for name in environ:
-        if name in NAMES or _is_other_programs(name):
-            continue
-        if nearest := difflib.get_close_matches(name, NAMES, 1, SIMILAR):
-            raise ConfigurationError(
-                f"{name} is not a setting: did you mean {nearest[0]}? (.env.example lists them all)"
-            )
+    settings, problems = examine(os.environ if environ is None else environ)
+    if problems:
+        raise ConfigurationError("; ".join(problems))
+    return settings
+
+
+def examine(environ: Mapping[str, str]) -> tuple[Settings, list[str]]:
+    """The settings without those that cannot be, and a sentence for each thing that is wrong."""
+    problems = [
+        f"{name} is not a setting: did you mean {nearest[0]}? (.env.example lists them all)"
+        for name in environ
+        if name not in NAMES and not _is_other_programs(name)
+        if (nearest := difflib.get_close_matches(name, NAMES, 1, SIMILAR))
+    ]
     values = {field: environ[name] for name, field in NAMES.items() if environ.get(name, "").strip()}
     try:
-        return Settings.model_validate(values)
+        return Settings.model_validate(values), problems
     except ValidationError as exc:
-        raise ConfigurationError("; ".join(_explain(error, values) for error in exc.errors())) from exc
+        wrong = exc.errors()
+        problems += [_explain(error, values) for error in wrong]
+        sound = {field: value for field, value in values.items() if field not in {e["loc"][0] for e in wrong}}
+        return Settings.model_validate(sound), problems
 
 
 def _is_other_programs(name: str) -> bool:

@@ -13,11 +13,13 @@ from services.core import log
 from services.core.errors import ConfigurationError
 from services.core.process import die_with_parent
 from services.core.settings import Settings, from_environment
+from services.metrics.stream.hub import CAP
 
 if TYPE_CHECKING:
     from flask import Flask
 
-THREADS = 16  # requests at a time; none waits longer than cached.PATIENCE for the database
+THREADS = 16  # requests at a time beside the streams; none waits longer than cached.PATIENCE for the database
+SWITCH = 0.0005  # seconds after which a page that is being rendered lets a short answer pass
 GRACE = 5  # seconds that requests under way have to end after SIGTERM
 
 
@@ -40,7 +42,8 @@ class Server(BaseApplication):
             "bind": f"{_bracketed(self._settings.metrics_host)}:{self._settings.metrics_port}",
             "worker_class": "gthread",
             "workers": 1,
-            "threads": THREADS,
+            "threads": THREADS + CAP,
+            "post_worker_init": _tell_streams,
             "graceful_timeout": GRACE,
             "control_socket_disable": True,  # its default path is shared between projects
             "worker_tmp_dir": _beat_directory(),
@@ -55,11 +58,17 @@ class Server(BaseApplication):
     def load(self) -> "Flask":
         from services.metrics.app import create_app  # in the worker: the master stays small
 
+        sys.setswitchinterval(SWITCH)
         return create_app(self._settings)
 
 
 def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
+
+
+def _tell_streams(worker: Any) -> None:
+    """Streams end when the worker is to stop: it waits for requests under way, and they would not end."""
+    worker.wsgi.extensions["stream"].alive = lambda: worker.alive
 
 
 def _beat_directory() -> str:
@@ -73,7 +82,7 @@ def main() -> None:
         die_with_parent(int(parent))
     try:
         settings = from_environment()
-        log.setup("metrics", settings.log_level, settings.secrets())
+        log.setup("metrics", settings.log_level, settings.secrets(), settings.log_format)
         settings.database()
     except ConfigurationError as exc:
         sys.exit(f"metrics cannot start: {exc}")

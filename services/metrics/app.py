@@ -6,17 +6,23 @@ from flask import Flask, Response, abort, current_app, render_template, request
 from werkzeug.exceptions import HTTPException, InternalServerError
 
 from services.core.settings import Settings, from_environment
-from services.metrics import page
 from services.metrics.api import add_api
 from services.metrics.api.reader import Reader
-from services.metrics.document import document, strict_json
+from services.metrics.document import as_text, strict_json
 from services.metrics.health import Status
 from services.metrics.negotiation import Format, choose
 from services.metrics.observer import Observer
+from services.metrics.pages import add_pages
+from services.metrics.requests_served import RequestsServed, watch
+from services.metrics.shared import SharedPages
+from services.metrics.stream.hub import Hub
+from services.metrics.stream.routes import add_stream, make_hub
+from services.metrics.writes.access import COOKIE, Access, Session
+from services.metrics.writes.pages import OUTCOME, add_writes
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
-    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    " base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 
 
@@ -30,16 +36,32 @@ def create_app(settings: Settings | None = None) -> Flask:
     app = Flask(__name__)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
-    app.jinja_env.filters.update(page.FILTERS)
     reader = Reader(settings.database())
     app.extensions.update(observer=observer, reader=reader)
     _add_health(app, observer)
-    _add_metrics(app, observer)
-    add_api(app, observer, reader)
+    _add_metrics(app, observer, watch(app))
+    access = Access(settings.dashboard_token)
+    add_api(app, observer, reader, access)
+    hub = make_hub(settings.database(), observer, reader)
+    add_stream(app, hub, observer, "/api/v1/stream")
+    add_pages(app, observer, reader)
+    add_writes(app, reader, access)
+    _share(app, observer, hub, access)
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _unforeseen)
     app.after_request(_harden)
     return app
+
+
+def _share(app: Flask, observer: Observer, hub: Hub, access: Access) -> None:
+    """Render each page once for all who look at the same moment."""
+
+    def signed_in() -> Session | None:
+        return access.session(request.cookies.get(COOKIE))
+
+    shared = SharedPages(app, lambda: hub.last_id, signed_in, OUTCOME)
+    shared.wrap("pages")
+    observer.followed = shared.render_again
 
 
 def _add_health(app: Flask, observer: Observer) -> None:
@@ -58,7 +80,7 @@ def _add_health(app: Flask, observer: Observer) -> None:
         return _json({"status": "ok"}) if why is None else _json({"status": "ill", "reason": why}, 503)
 
 
-def _add_metrics(app: Flask, observer: Observer) -> None:
+def _add_metrics(app: Flask, observer: Observer, served: RequestsServed) -> None:
     @app.get("/metrics")
     def metrics() -> Response:
         wanted = request.args.get("format")
@@ -69,16 +91,14 @@ def _add_metrics(app: Flask, observer: Observer) -> None:
         if (wanted or choose(accept)) == Format.PROMETHEUS:
             from services.metrics.exposition import expose  # 60 ms that a start need not wait for
 
-            body, content_type = expose(reading, health, accept)
+            body, content_type = expose(reading, health, accept, served)
+            observer.preparations[content_type] = lambda new: expose(new, health, accept)
             response = Response(body, content_type=content_type)
         else:
-            response = _json(document(reading, health))
+            observer.preparations["json"] = lambda new: as_text(new, health)
+            response = Response(as_text(reading, health), content_type="application/json")
         response.vary.add("Accept")
         return response
-
-    @app.get("/")
-    def index() -> str:
-        return render_template("page.html", **page.view(observer.snapshot(), observer.health()))
 
 
 def _json(value: Any, status: int = 200) -> Response:
@@ -110,7 +130,7 @@ def _unforeseen(error: Exception) -> Response:
 def _harden(response: Response) -> Response:
     response.headers["Content-Security-Policy"] = POLICY
     response.headers["X-Content-Type-Options"] = "nosniff"
-    response.headers["Referrer-Policy"] = "no-referrer"
+    response.headers["Referrer-Policy"] = "same-origin"  # no-referrer makes a form say Origin: null
     if request.endpoint != "static":
         response.headers["Cache-Control"] = "no-store"
     return response

@@ -1,32 +1,26 @@
 """Read the whole state of Ratchet: a few read-only queries, sql/queries/metrics.sql, in one view."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from services.core.db import Database, Transaction, is_migrated
 from services.core.errors import MigrationError
 from services.core.models import Json, RoundState, Service
 from services.core.settings import Settings
-from services.metrics.health import Beat
+from services.metrics import operations
+from services.metrics.health import Beat, Departure, VitalSigns
 
 ROUNDS = 20  # newest rounds shown
+HAPPENINGS = 40  # newest events that may be shown
 CURVE_POINTS = 200  # of each kind; more than a chart can show
 QUICK, PATIENT = 3_000, 30_000  # milliseconds a query of the vital signs, of the snapshot, may take
 QUALITY_THRESHOLD = int(Settings.model_fields["quality_threshold"].default)
 
 
-@dataclass(frozen=True)
-class VitalSigns:
-    """What health is judged by; cheap to read."""
-
-    migrated: bool
-    beats: Sequence[Beat] = ()
-
-
 def vital_signs(database: Database) -> VitalSigns:
-    """Whether the migrations are applied, and every heartbeat.
+    """Whether the migrations are applied, every heartbeat, who left in good order, what is paused.
 
     Raises DatabaseUnavailableError when the database does not answer.
     """
@@ -34,33 +28,63 @@ def vital_signs(database: Database) -> VitalSigns:
         _look_only(transaction, QUICK)
         if not is_migrated(transaction):
             return VitalSigns(migrated=False)
-        return VitalSigns(migrated=True, beats=[_beat(row) for row in transaction.all("metrics_beats")])
+        return VitalSigns(
+            migrated=True,
+            beats=[_beat(row) for row in transaction.all("metrics_beats")],
+            departures=[Departure(*row) for row in transaction.all("metrics_departures")],
+            paused={row.name for row in transaction.all("metrics_paused")},
+        )
 
 
-def snapshot(database: Database, quality_threshold: int = QUALITY_THRESHOLD) -> dict[str, Any]:
-    """The state of ingest, tracks, rounds and services, at one instant.
+@dataclass
+class Known:
+    """What earlier snapshots have read and what does not change, or takes long to count."""
+
+    compositions: dict[int, Json] = field(default_factory=dict)  # round → contents by role
+    contents: Callable[[], list[Any]] | None = None  # rows of metrics_contents; None: read with the rest
+
+
+def contents(database: Database, quality_threshold: int) -> list[Any]:
+    """Contents by language and score: a pass over all of them, seconds for millions. Raises as `snapshot`."""
+    with database.transaction() as transaction:
+        _look_only(transaction, PATIENT)
+        if not is_migrated(transaction):
+            raise MigrationError(f"migrations are missing at {database.target}: run `ratchet migrate`")
+        return transaction.all("metrics_contents", quality_threshold=quality_threshold)
+
+
+def snapshot(
+    database: Database, quality_threshold: int = QUALITY_THRESHOLD, known: Known | None = None
+) -> dict[str, Any]:
+    """The state of ingest, tracks, rounds and services, at one instant but for what is `known`.
 
     Values are those of PostgreSQL (datetimes, decimals): `services.metrics.document.strict_json`
     writes them. Raises DatabaseUnavailableError, or MigrationError when migrations are missing.
     """
+    known = known or Known()
+    counted = None if known.contents is None else known.contents()
     with database.transaction() as transaction:
         _look_only(transaction, PATIENT)
         if not is_migrated(transaction):
             raise MigrationError(f"migrations are missing at {database.target}: run `ratchet migrate`")
         services = transaction.all("metrics_beats")
         tracks = transaction.all("metrics_tracks", quality_threshold=quality_threshold)
-        rounds = [row._asdict() for row in transaction.all("metrics_rounds", limit=ROUNDS)]
+        rounds = _rounds(transaction, known)
         shown = _shown_round(rounds)
         return {
             "state": _state(tracks),
             "training_metrics": _training_metrics(rounds),
             "config": _config(tracks),
-            "ingest": _ingest(transaction, quality_threshold),
+            "ingest": _ingest(transaction, quality_threshold, counted),
             "tracks": [_track(row) for row in tracks],
             "rounds": rounds,
             "running_round": _running(rounds, services),
+            "happenings": [row._asdict() for row in transaction.all("metrics_happenings", limit=HAPPENINGS)],
+            "suites": _suites(transaction, rounds),
+            "stalls": [row._asdict() for row in transaction.all("metrics_stalls")],
             "curve": None if shown is None else _curve(transaction, shown),
             "services": [row._asdict() for row in services],
+            "operations": operations.read(transaction, quality_threshold),
         }
 
 
@@ -76,7 +100,7 @@ def _beat(row: Any) -> Beat:
         state=row.state,
         detail=row.detail if isinstance(row.detail, dict) else {},
         age_seconds=row.age_seconds,
-        started_at=row.started_at.isoformat(),
+        up_seconds=row.up_seconds,
     )
 
 
@@ -117,14 +141,26 @@ def _config(tracks: Sequence[Any]) -> Json:
     return {**familiar, **recipe}
 
 
-def _ingest(transaction: Transaction, quality_threshold: int) -> Json:
+def _rounds(transaction: Transaction, known: Known) -> list[Json]:
+    rows = [row._asdict() for row in transaction.all("metrics_rounds", limit=ROUNDS)]
+    new = [row["id"] for row in rows if row["id"] not in known.compositions]
+    if new:
+        for found in transaction.all("metrics_compositions", round_ids=new):
+            known.compositions[found.id] = {
+                "train": found.train, "validation": found.validation, "held_out": found.held_out,
+            }  # fmt: skip
+    return [{**row, **known.compositions[row["id"]]} for row in rows]
+
+
+def _ingest(transaction: Transaction, quality_threshold: int, counted: list[Any] | None) -> Json:
     source = transaction.one("metrics_sources")
-    contents = transaction.all("metrics_contents", quality_threshold=quality_threshold)
+    if counted is None:
+        counted = transaction.all("metrics_contents", quality_threshold=quality_threshold)
     files = {row.reason: row.files for row in transaction.all("metrics_files")}
     accepted = files.pop(None, 0)
     languages: Counter[str] = Counter()
     decades: Counter[int] = Counter()
-    for row in contents:
+    for row in counted:
         languages[row.language] += row.contents
         decades[row.decade] += row.contents
     return {
@@ -134,16 +170,16 @@ def _ingest(transaction: Transaction, quality_threshold: int) -> Json:
         "files_accepted": accepted,
         "files_rejected": sum(files.values()),
         "rejected": files,
-        "contents": sum(row.contents for row in contents),
-        "bytes": sum(row.bytes for row in contents),
+        "contents": sum(row.contents for row in counted),
+        "bytes": sum(row.bytes for row in counted),
         "languages": dict(languages.most_common()),
         "quality_threshold": quality_threshold,
-        "contents_above_threshold": sum(row.above_threshold for row in contents),
+        "contents_above_threshold": sum(row.above_threshold for row in counted),
         "scores": [
             {"from": 10 * decade, "to": min(10 * decade + 9, 100), "contents": decades[decade]}
             for decade in range(11)
         ],
-        "score_sum": sum(row.score_sum for row in contents),
+        "score_sum": sum(row.score_sum for row in counted),
     }
 
 
@@ -153,10 +189,15 @@ def _track(row: Any) -> Json:
         "directory": row.champion_directory,
         "promoted_at": row.promoted_at,
         "reason": row.promotion_reason,
+        "bits_per_byte": row.champion_bits,
     }
     return {
         "name": row.name,
         "champion": champion if row.champion_round else None,
+        "paused": row.paused,
+        "pause": {"at": row.paused_at, "by": row.paused_by, "reason": row.pause_reason}
+        if row.paused
+        else None,
         "lease": {"held": row.lease_held, "holder": row.lease_holder, "expires_at": row.lease_expires_at},
         "new_contents": row.new_contents,
         "trained_contents": row.trained_contents,
@@ -193,6 +234,12 @@ def _running(rounds: Sequence[Json], services: Sequence[Any]) -> Json | None:
         "beat_age_seconds": said.age_seconds if said else None,
         **{name: detail.get(name) for name in figures},
     }
+
+
+def _suites(transaction: Transaction, rounds: Sequence[Json]) -> list[Json]:
+    """What base and candidate of the rounds shown scored in each suite, the oldest first."""
+    found = transaction.all("metrics_suites", round_ids=[row["id"] for row in rounds])
+    return [row._asdict() for row in found]
 
 
 def _curve(transaction: Transaction, shown: Json) -> Json:

@@ -22,15 +22,28 @@ EMPTY: dict[str, Any] = {
     "tracks": [],
     "rounds": [],
     "running_round": None,
+    "happenings": [],
+    "suites": [],
+    "stalls": [],
     "curve": None,
     "services": [],
+    "operations": None,
 }
+
+
+def as_text(reading: Reading[dict[str, Any]], health: Health) -> str:
+    """`document` as strict JSON; the snapshot's part is made once for all until there is a newer one."""
+    snapshot = reading.once("json", lambda: strict_json(reading.value or EMPTY).removesuffix("\n}"))
+    return f"{snapshot},{strict_json(_around(reading, health)).removeprefix('{')}\n"
 
 
 def document(reading: Reading[dict[str, Any]], health: Health) -> dict[str, Any]:
     """The whole state; `stale` and `age_seconds` say how old it is, nulls what was never read."""
+    return {**(reading.value or EMPTY), **_around(reading, health)}
+
+
+def _around(reading: Reading[dict[str, Any]], health: Health) -> dict[str, Any]:
     return {
-        **(reading.value or EMPTY),
         "health": health.as_json(),
         "stale": reading.is_stale,
         "age_seconds": reading.age_seconds,

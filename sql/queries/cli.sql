@@ -190,3 +190,56 @@ SELECT ARRAY(SELECT track || '/round-' || lpad(number::text, greatest(4, length(
              ORDER BY track) AS under_way,
        (SELECT count(DISTINCT content_id) FROM round_contents
         WHERE content_id = ANY (%(contents)s::bigint[]) AND role IN ('validation', 'held_out')) AS judged_by;
+
+-- `ratchet doctor`
+
+-- doctor_server --
+-- The server's version in words and as a number, and its clock in seconds since 1970
+SELECT current_setting('server_version') AS version, current_setting('server_version_num')::integer AS number,
+       extract(epoch FROM clock_timestamp())::float8 AS clock;
+
+-- doctor_has_schema --
+-- Whether any migration was ever applied
+SELECT to_regclass('schema_migrations') IS NOT NULL;
+
+-- doctor_migrations --
+-- The migrations that are applied, with the SHA-256 of each file as it was
+SELECT version, checksum FROM schema_migrations ORDER BY version;
+
+-- Rounds, adapters and requests from a terminal
+
+-- cli_tracks --
+-- Every track there is
+SELECT name FROM tracks ORDER BY name;
+
+-- cli_newest_round --
+-- The number of a track's newest round
+SELECT number FROM rounds WHERE track = %(track)s ORDER BY number DESC LIMIT 1;
+
+-- cli_waiting --
+-- What the next round of a track has, counted up to `most`, and whether one runs or none may begin
+SELECT t.name AS track, t.paused_at, t.paused_by, t.pause_reason,
+       (SELECT count(*) FROM (SELECT FROM backlog b WHERE b.track = t.name AND b.is_new AND b.score >= %(threshold)s
+                              LIMIT %(most)s) AS counted) AS new,
+       (SELECT number FROM rounds WHERE track = t.name AND state = 'open') AS open_round
+FROM tracks t WHERE t.name = %(track)s;
+
+-- cli_adapters --
+-- Published adapters, the newest first, of one track if asked
+SELECT a.id, a.track, a.directory, r.number AS round, parent.directory AS parent, a.published_at,
+       r.verdict -> 'improvement' AS improvement, r.verdict ->> 'against' AS against,
+       r.verdict #> '{bits_per_byte,candidate}' AS bits_per_byte,
+       coalesce(c.adapter_id = a.id, false) AS champion,
+       coalesce(c.adapter_id = a.id, false) AND (
+           SELECT p.kind = 'pinned' FROM promotions p
+           WHERE p.track = a.track AND p.kind IN ('pinned', 'unpinned') ORDER BY p.id DESC LIMIT 1) IS TRUE AS pinned,
+       EXISTS (SELECT FROM promotions p WHERE p.adapter_id = a.id AND p.kind = 'rejected') AS rejected,
+       taint.policy AS learned_what_was_forgotten
+FROM adapters a
+JOIN rounds r ON r.id = a.round_id
+LEFT JOIN adapters parent ON parent.id = r.parent_adapter_id
+LEFT JOIN champions c ON c.track = a.track
+LEFT JOIN taints taint ON taint.adapter_id = a.id
+WHERE %(track)s::text IS NULL OR a.track = %(track)s
+ORDER BY a.id DESC
+LIMIT %(limit)s;

@@ -295,3 +295,13 @@ GROUP BY c.sha256;
 -- restore_text --
 -- A text that was forgotten and may be stored again; its units come with it
 UPDATE contents SET text = %(text)s WHERE id = %(id)s AND text = '';
+
+-- record_look --
+-- What a look at a source found, for people
+INSERT INTO looks (source_id, seconds, commit_id, kept, refused, unchanged, retired, renamed)
+VALUES (%(source_id)s, %(seconds)s, %(commit)s, %(kept)s, %(refused)s, %(unchanged)s, %(retired)s, %(renamed)s);
+
+-- drop_old_looks --
+-- Only the newest looks at a source are kept
+DELETE FROM looks
+WHERE id IN (SELECT id FROM looks WHERE source_id = %(source_id)s ORDER BY id DESC OFFSET %(keep)s);

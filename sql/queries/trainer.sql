@@ -770,3 +770,24 @@ WHERE b.track = %(track)s AND b.score >= %(threshold)s
   AND NOT EXISTS (SELECT FROM held_out_clusters h WHERE h.track = b.track AND h.cluster_id = b.cluster_id)
 ORDER BY b.score DESC, b.content_id
 LIMIT %(most)s;
+
+-- For the page of a round
+
+-- record_sample --
+-- A sample as the model saw it; none where what it quotes is forgotten, or one of this number is there
+INSERT INTO round_samples (round_id, number, contents, kind, tokens, learned, runs)
+VALUES (%(round_id)s, %(number)s, %(contents)s::bigint[], %(kind)s, %(tokens)s, %(learned)s, %(runs)s)
+ON CONFLICT DO NOTHING;
+
+-- record_round_log --
+-- Lines that a round logged, in order
+INSERT INTO round_log (round_id, at, level, line)
+SELECT %(round_id)s, at, level, line
+FROM unnest(%(at)s::timestamptz[], %(levels)s::text[], %(lines)s::text[]) WITH ORDINALITY AS said (at, level, line, n)
+ORDER BY n;
+
+-- trim_round_log --
+-- Of a round's log only the last lines stay
+DELETE FROM round_log
+WHERE round_id = %(round_id)s
+  AND id <= (SELECT id FROM round_log WHERE round_id = %(round_id)s ORDER BY id DESC OFFSET %(most)s LIMIT 1);

@@ -1,28 +1,18 @@
-"""The page in a real browser: light, dark, on a phone, with and without JavaScript."""
+"""The overview in a real browser: light, dark, on a phone, with and without JavaScript."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from services.core.db import Database
 from services.core.models import Service, ServiceState
 from services.core.settings import Target
+from tests.acceptance.browser import CHROMIUM
 from tests.integration.metrics.rows import beat, fill
 from tests.integration.metrics.server import running
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-SWITCHES = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 CONTRAST = """() => {
   const parse = text => text.match(/[\\d.]+/g).map(Number);
   const light = ([r, g, b]) => [r, g, b].map(c => c / 255)
@@ -47,14 +37,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        yield opened
-        opened.close()
-
-
 @pytest.fixture
 def address(role_target: Callable[[str], Target], database: Database) -> Iterator[str]:
     """Where the page of a database with realistic rows is served."""
@@ -74,7 +56,7 @@ def visit(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
         page = contexts[-1].new_page()
         page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto(address, wait_until="networkidle")
+        page.goto(address, wait_until="load")
         return page
 
     yield open_page
@@ -95,7 +77,7 @@ def test_dark_is_dark(visit: Callable[..., Page]) -> None:
         visit(color_scheme=scheme).evaluate("getComputedStyle(document.body).backgroundColor")
         for scheme in ("light", "dark")
     ]
-    assert colours == ["rgb(250, 249, 245)", "rgb(20, 24, 23)"]
+    assert colours == ["rgb(247, 246, 242)", "rgb(18, 22, 21)"]
 
 
 def test_it_fits_a_phone(visit: Callable[..., Page]) -> None:
@@ -105,29 +87,71 @@ def test_it_fits_a_phone(visit: Callable[..., Page]) -> None:
 
 
 def test_it_is_whole_without_javascript(visit: Callable[..., Page]) -> None:
-    """Health, progress, curves, ingest counts and verdicts are in the page as served."""
+    """Health, progress, curves, counts and verdicts are in the page as served; no idle button."""
     page = visit(java_script_enabled=False)
-    assert page.locator("#status").inner_text() == "ok"
-    assert "Round 3 of demo: training" in page.locator("section", has_text="Now").first.inner_text()
+    assert page.locator("#status").inner_text().endswith("ok")
+    assert "Training round 3 of demo" in page.locator("section", has_text="Step").first.inner_text()
     assert page.get_by_role("img").count() == 2
-    assert page.locator("text=7.4 % fewer bits than the base model").count() == 1
-    assert page.locator("caption", has_text="Files refused, by reason").count() == 1
+    assert page.locator("text=0.2 % fewer bits than the champion").count() == 1
+    assert page.get_by_role("link", name="Reload").count() == 1
+    assert page.locator("#theme").is_hidden()
 
 
 def test_a_chart_can_be_heard_and_read(visit: Callable[..., Page]) -> None:
-    """An image with a name and a description, and its figures in a table below."""
+    """An image with a description, drawn by uPlot, and its figures in a table below."""
     page = visit()
-    chart = page.get_by_role("img", name="Training loss by step")
-    assert "from 1.98 nats a token at step 1" in (chart.locator("desc").text_content() or "")
+    chart = page.locator(".plot[role=img]").first
+    assert "from 1.98 nats a token at step 1" in (chart.get_attribute("aria-label") or "")
+    assert chart.locator("canvas").count() == 1
     page.locator("#data-1 summary").click()
     assert page.locator("#data-1 tbody tr").count() == 84
 
 
+def test_a_noisy_loss_is_smoothed_if_asked(visit: Callable[..., Page]) -> None:
+    """What was chosen for one chart is remembered for the next visit."""
+    page = visit()
+    page.locator(".smooth input").uncheck()
+    page.reload()
+    assert not page.locator(".smooth input").is_checked()
+    assert "smoothed" not in page.locator(".plot").first.inner_text()
+
+
 def test_it_follows_what_happens(visit: Callable[..., Page], database: Database) -> None:
-    """Without a reload a trainer that fails shows; what was opened stays open."""
+    """Without a reload a trainer that fails shows; what was opened stays open, what was drawn stays drawn."""
     page = visit()
     page.locator("#data-1 summary").click()
+    page.evaluate("document.querySelector('.plot').dataset.same = 'yes'")
     beat(database, Service.TRAINER, ServiceState.ERROR, {"message": "the model is missing"})
     page.wait_for_selector("#status.ill", timeout=20_000)
     assert page.locator("text=error: the model is missing").count() == 1
     assert page.locator("#data-1[open]").count() == 1
+    assert page.locator(".plot[data-same=yes] canvas").count() == 1
+
+
+def test_it_asks_for_nothing_while_nobody_looks(visit: Callable[..., Page]) -> None:
+    """A page in the background gives its stream back: a browser has six connections a host."""
+    page = visit()
+    page.wait_for_function("() => document.getElementById('live') && window.htmx")
+    page.evaluate("""() => {
+      window.returned = 0;
+      const close = EventSource.prototype.close;
+      EventSource.prototype.close = function () { window.returned += 1; close.call(this); };
+      Object.defineProperty(document, "hidden", { value: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }""")
+    assert page.evaluate("window.returned") == 1
+
+
+def test_what_was_typed_stays(visit: Callable[..., Page]) -> None:
+    """A page that is taken again leaves a field alone that somebody has begun to fill in."""
+    page = visit()
+    kept = page.evaluate("""() => {
+      const form = document.createElement("form");
+      form.innerHTML = "<input name=reason><input name=other value=a><select><option>1<option>2</select>";
+      form.elements.reason.value = "because";
+      form.elements[2].selectedIndex = 1;
+      const fresh = "<input name=reason><input name=other value=b><select><option>1<option>2</select>";
+      Idiomorph.morph(form, `<form>${fresh}</form>`);
+      return [...form.elements].map(field => field.value);
+    }""")
+    assert kept == ["because", "b", "2"]

@@ -18,10 +18,13 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Operation:
+    method: str  # GET or POST
     path: str
     summary: str
     parameters: tuple[Parameter, ...]
-    answer: str  # name of the schema
+    answer: str  # name of the schema, or the media type of what has none
+    body: str | None = None  # name of the schema of what is sent
+    needs_token: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,21 +41,34 @@ class Schema:
 
 
 def operations(document: Json) -> list[Operation]:
-    """Every GET, by path."""
-    found = []
-    for path, methods in sorted(document["paths"].items()):
-        described = methods["get"]
-        answer = described["responses"]["200"]["content"]["application/json"]["schema"]["$ref"]
-        parameters = tuple(_parameter(each) for each in described["parameters"])
-        found.append(Operation(path, described["summary"], parameters, _name(answer)))
-    return found
+    """Every operation, by path."""
+    return [
+        _operation(path, method, described)
+        for path, methods in sorted(document["paths"].items())
+        for method, described in sorted(methods.items())
+    ]
+
+
+def _operation(path: str, method: str, described: Json) -> Operation:
+    (success,) = (code for code in described["responses"] if code.startswith("2"))
+    ((media, answer),) = described["responses"][success]["content"].items()
+    sent = described.get("requestBody", {}).get("content", {}).get("application/json")
+    return Operation(
+        method=method.upper(),
+        path=path,
+        summary=described["summary"],
+        parameters=tuple(_parameter(each) for each in described.get("parameters", [])),
+        answer=_name(answer["schema"]["$ref"]) if "$ref" in answer["schema"] else media,
+        body=None if sent is None else _name(sent["schema"]["$ref"]),
+        needs_token=bool(described.get("security")),
+    )
 
 
 def schemas(document: Json) -> list[Schema]:
-    """What is answered, by name; parameters of requests stand with their operations."""
-    found = []
+    """What is answered or sent, by name; parameters stand with their operations."""
+    found, sent = [], {each.body for each in operations(document)}
     for name, schema in sorted(document["components"]["schemas"].items()):
-        if "properties" in schema and schema.get("additionalProperties") is not False:
+        if "properties" in schema and (name in sent or schema.get("additionalProperties") is not False):
             members = [
                 Member(member, _type(each), each.get("description", ""))
                 for member, each in schema["properties"].items()

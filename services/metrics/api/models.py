@@ -207,3 +207,21 @@ class Event(Answer):
 
 class Events(Page):
     items: list[Event]
+
+
+class State(Answer):
+    """The whole state at one instant, as docs/reference/metrics.md tells it."""
+
+    state: Json
+    training_metrics: Json
+    config: Json
+    ingest: Json | None
+    tracks: list[Json]
+    rounds: list[Json]
+    running_round: Json | None
+    curve: Json | None
+    services: list[Json]
+    health: Json
+    stale: bool = Field(description="whether the database could not be read when it should have been")
+    age_seconds: Figure
+    error: str | None = Field(description="why it is stale")

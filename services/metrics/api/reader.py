@@ -1,6 +1,7 @@
-"""Rows for one answer: read only, in one view of the database, within a second."""
+"""Rows for one answer: read only, in one view of the database, within a second. And the one way to write."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from werkzeug.exceptions import NotFound, ServiceUnavailable
@@ -22,8 +23,23 @@ class Reader:
     def __call__(self, work: Callable[[Transaction], Result]) -> Result:
         """What `work` reads; answers 503 while the database does not answer in time."""
         try:
+            with self.transaction() as transaction:
+                return work(transaction)
+        except DatabaseUnavailableError as exc:
+            raise ServiceUnavailable(str(exc)) from exc
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """The same for who is no request. Raises DatabaseUnavailableError."""
+        with self.database.transaction() as transaction:
+            transaction.execute("api_patience", milliseconds=PATIENCE)
+            yield transaction
+
+    def write(self, work: Callable[[Transaction], Result]) -> Result:
+        """What `work` makes of a transaction that may call what this login may; 503 as above."""
+        try:
             with self.database.transaction() as transaction:
-                transaction.execute("api_patience", milliseconds=PATIENCE)
+                transaction.execute("metrics_patience", milliseconds=PATIENCE)
                 return work(transaction)
         except DatabaseUnavailableError as exc:
             raise ServiceUnavailable(str(exc)) from exc

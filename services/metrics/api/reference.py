@@ -12,8 +12,9 @@ OPENING = """\
 
 # The API
 
-What a Ratchet has read, trained, judged and published, as JSON below `http://localhost:8090/api/v1`. It is
-read only. `/api/v1/openapi.json` describes it for programs, `/api` for people.
+What a Ratchet has read, trained, judged and published, as JSON below `http://localhost:8090/api/v1`.
+`/api/v1/openapi.json` describes it for programs, `/api` for people. Reading takes no token. Whatever changes
+something is asked of a track's trainer by a POST to `/api/v1/requests`: [how](../how-to/steer.md).
 
 Lists come in pages: `limit` rows, and in `next` what to give as `after` for the following page; null says
 that there is none. No page costs more than its rows, however many there are. A parameter that is unknown or
@@ -28,12 +29,15 @@ curl -s 'http://localhost:8090/api/v1/rejections?reason=generated&limit=3'
 
 def page(document: Json) -> str:
     """docs/reference/api.md."""
-    return "".join([OPENING, *_paths(document), "\n## What is answered\n", *_answers(document)])
+    return "".join([OPENING, *_paths(document), "\n## What is answered and sent\n", *_answers(document)])
 
 
 def _paths(document: Json) -> Iterator[str]:
     for operation in operations(document):
-        yield f"\n## GET {operation.path}\n\n{operation.summary} Answers `{operation.answer}`.\n"
+        takes = f" Takes `{operation.body}`." if operation.body else ""
+        token = " Needs the token." if operation.needs_token else ""
+        heading = f"\n## {operation.method} {operation.path}\n\n{operation.summary}"
+        yield f"{heading}{takes} Answers `{operation.answer}`.{token}\n"
         if operation.parameters:
             yield "\n| parameter | in | type | limits | |\n|---|---|---|---|---|\n"
         for each in operation.parameters:

@@ -1,13 +1,12 @@
-"""The routes below /api/v1. Only GET: whatever moves anything is done by the `ratchet` command."""
+"""The routes below /api/v1 that read."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypeVar
 
 from flask import Blueprint, Flask, Response, jsonify, render_template
-from pydantic import Field, ValidationError
-from spectree import Response as Answers
+from pydantic import Field
 from spectree import SpecTree
-from werkzeug.exceptions import ServiceUnavailable, UnprocessableEntity
+from werkzeug.exceptions import ServiceUnavailable
 
 from services.core.db import Transaction
 from services.core.models import RoundState
@@ -15,8 +14,11 @@ from services.metrics.api import models
 from services.metrics.api.description import operations, schemas
 from services.metrics.api.paging import LARGEST, Absent, Name, Numbered, Query, cut
 from services.metrics.api.reader import Reader, found
-from services.metrics.document import document, strict_json
+from services.metrics.api.requests import add_requests
+from services.metrics.api.spec import answers, make_spec, stream
+from services.metrics.document import as_text
 from services.metrics.observer import Observer
+from services.metrics.writes.access import Access
 
 Listed = TypeVar("Listed", bound=models.Page)
 
@@ -57,37 +59,9 @@ class CurveQuery(Query):
     limit: int = Field(200, ge=2, le=2000, description="points of each kind at most, evenly thinned")
 
 
-def _spec() -> SpecTree:
-    return SpecTree(
-        "flask",
-        title="Ratchet",
-        description="What a Ratchet has read, trained, judged and published. Read only.",
-        version="1",
-        path="openapi",
-        page_templates={},
-        mode="strict",
-        annotations=True,
-        nested_naming_strategy=lambda _parent, child: child,
-        naming_strategy=lambda model: model.__name__,
-        validation_error_model=models.Problem,
-        before=_refuse,
-    )
-
-
-def _refuse(_request: Any, _response: Any, error: Exception | None, *_: Any) -> None:
-    """Every parameter that is wrong, by name, with what it was and what it may be."""
-    if isinstance(error, ValidationError):
-        wrong = [
-            f"{each['loc'][0]}={each['input']!r}: {each['msg']}"
-            for each in error.errors(include_url=False)
-            if each["type"] != "none_required"  # of what may be left out
-        ]
-        raise UnprocessableEntity("; ".join(wrong))
-
-
-def add_api(app: Flask, observer: Observer, reader: Reader) -> None:
+def add_api(app: Flask, observer: Observer, reader: Reader, access: Access) -> None:
     """Add the routes, /api/v1/openapi.json, which describes them, and /api, which tells it to people."""
-    api, spec = Blueprint("api", __name__, url_prefix=PREFIX), _spec()
+    api, spec = Blueprint("api", __name__, url_prefix=PREFIX), make_spec()
 
     @api.before_request
     def ready() -> None:
@@ -97,10 +71,12 @@ def add_api(app: Flask, observer: Observer, reader: Reader) -> None:
     _add_ingest(api, spec, reader)
     _add_rounds(api, spec, reader)
     _add_adapters(api, spec, reader)
-    _add_state(api, observer)
+    add_requests(api, spec, reader, access)
+    _add_state(api, spec, observer)
     app.register_blueprint(api)
     with app.app_context():
         described = spec.spec
+    described["paths"].update(stream(f"{PREFIX}/stream"))
     app.extensions["openapi"] = described
 
     @app.get(f"{PREFIX}/openapi.json")
@@ -112,28 +88,24 @@ def add_api(app: Flask, observer: Observer, reader: Reader) -> None:
         return render_template("api.html", operations=operations(described), schemas=schemas(described))
 
 
-def _answers(model: Any, *, one: bool = False) -> Answers:
-    codes: dict[str, Any] = {"HTTP_200": model, "HTTP_422": models.Problem, "HTTP_503": models.Problem}
-    return Answers(**codes, **({"HTTP_404": models.Problem} if one else {}))
-
-
-def _add_state(api: Blueprint, observer: Observer) -> None:
+def _add_state(api: Blueprint, spec: SpecTree, observer: Observer) -> None:
     @api.get("/state")
+    @spec.validate(resp=answers(models.State), tags=["state"], skip_validation=True)
     def state() -> Response:
-        found_ = document(observer.snapshot(), observer.health())
-        return Response(strict_json(found_) + "\n", content_type="application/json")
+        """The whole state at one instant: what /metrics?format=json answers."""
+        return Response(as_text(observer.snapshot(), observer.health()), content_type="application/json")
 
 
 def _add_ingest(api: Blueprint, spec: SpecTree, reader: Reader) -> None:
     @api.get("/sources")
-    @spec.validate(resp=_answers(models.Sources), tags=["ingest"])
+    @spec.validate(resp=answers(models.Sources), tags=["ingest"])
     def sources(query: Numbered) -> models.Sources:
         """The repositories and archives of the ingest volume."""
         rows = reader.all("api_sources", after=query.after or 0, limit=query.limit + 1)
         return _page(models.Sources, rows, query.limit)
 
     @api.get("/rejections")
-    @spec.validate(resp=_answers(models.Rejections), tags=["ingest"])
+    @spec.validate(resp=answers(models.Rejections), tags=["ingest"])
     def rejections(query: RejectionsQuery) -> models.Rejections:
         """The files that were refused, each with its reason."""
         rows = reader.all(
@@ -146,7 +118,7 @@ def _add_ingest(api: Blueprint, spec: SpecTree, reader: Reader) -> None:
         return _page(models.Rejections, rows, query.limit)
 
     @api.get("/contents")
-    @spec.validate(resp=_answers(models.Contents), tags=["ingest"])
+    @spec.validate(resp=answers(models.Contents), tags=["ingest"])
     def contents(query: ContentsQuery) -> models.Contents:
         """The texts that were stored, the best first; never the text itself."""
         score, _, number = (query.after or "101.0").partition(".")
@@ -162,7 +134,7 @@ def _add_ingest(api: Blueprint, spec: SpecTree, reader: Reader) -> None:
         return _page(models.Contents, rows, query.limit, lambda row: f"{row.score}.{row.id}")
 
     @api.get(f"/contents/{Sha256}")
-    @spec.validate(resp=_answers(models.ContentDetail, one=True), tags=["ingest"])
+    @spec.validate(resp=answers(models.ContentDetail, 404), tags=["ingest"])
     def content(sha256: str) -> models.ContentDetail:
         """One text: its score and why, where it is, its units, the rounds that had it."""
         wanted = sha256 if all(letter in "0123456789abcdef" for letter in sha256) else ""
@@ -179,7 +151,7 @@ def _add_ingest(api: Blueprint, spec: SpecTree, reader: Reader) -> None:
 
 def _add_rounds(api: Blueprint, spec: SpecTree, reader: Reader) -> None:
     @api.get("/rounds")
-    @spec.validate(resp=_answers(models.Rounds), tags=["rounds"])
+    @spec.validate(resp=answers(models.Rounds), tags=["rounds"])
     def rounds(query: RoundsQuery) -> models.Rounds:
         """Rounds, the newest first."""
         rows = reader.all(
@@ -192,7 +164,7 @@ def _add_rounds(api: Blueprint, spec: SpecTree, reader: Reader) -> None:
         return _page(models.Rounds, rows, query.limit)
 
     @api.get(f"/rounds/{Track}/{Number}")
-    @spec.validate(resp=_answers(models.RoundDetail, one=True), tags=["rounds"])
+    @spec.validate(resp=answers(models.RoundDetail, 404), tags=["rounds"])
     def round_(track: str, number: int) -> models.RoundDetail:
         """One round: what it trained on, its recipe, figures and verdict."""
 
@@ -204,7 +176,7 @@ def _add_rounds(api: Blueprint, spec: SpecTree, reader: Reader) -> None:
         return models.RoundDetail.model_validate(reader(read))
 
     @api.get(f"/rounds/{Track}/{Number}/losses")
-    @spec.validate(resp=_answers(models.Losses, one=True), tags=["rounds"])
+    @spec.validate(resp=answers(models.Losses, 404), tags=["rounds"])
     def losses(track: str, number: int, query: CurveQuery) -> models.Losses:
         """What the round logged: losses, rates, speed; of a long one evenly thinned points."""
 
@@ -215,7 +187,7 @@ def _add_rounds(api: Blueprint, spec: SpecTree, reader: Reader) -> None:
         return models.Losses.model_validate({"track": track, "round": number, "points": reader(read)})
 
     @api.get(f"/rounds/{Track}/{Number}/evaluations")
-    @spec.validate(resp=_answers(models.Evaluations, one=True), tags=["rounds"])
+    @spec.validate(resp=answers(models.Evaluations, 404), tags=["rounds"])
     def evaluations(track: str, number: int) -> models.Evaluations:
         """Held-out bits per byte and every suite, of base, champion and candidate."""
 
@@ -234,21 +206,21 @@ def _add_rounds(api: Blueprint, spec: SpecTree, reader: Reader) -> None:
 
 def _add_adapters(api: Blueprint, spec: SpecTree, reader: Reader) -> None:
     @api.get("/adapters")
-    @spec.validate(resp=_answers(models.Adapters), tags=["adapters"])
+    @spec.validate(resp=answers(models.Adapters), tags=["adapters"])
     def adapters(query: OfTrack) -> models.Adapters:
         """Published adapters, the newest first, and which of them are champions."""
         rows = reader.all("api_adapters", after=_before(query), limit=query.limit + 1, track=query.track)
         return _page(models.Adapters, rows, query.limit)
 
     @api.get("/promotions")
-    @spec.validate(resp=_answers(models.Promotions), tags=["adapters"])
+    @spec.validate(resp=answers(models.Promotions), tags=["adapters"])
     def promotions(query: OfTrack) -> models.Promotions:
         """Every move of a champion, the newest first: who made it, and why."""
         rows = reader.all("api_promotions", after=_before(query), limit=query.limit + 1, track=query.track)
         return _page(models.Promotions, rows, query.limit)
 
     @api.get("/events")
-    @spec.validate(resp=_answers(models.Events), tags=["events"])
+    @spec.validate(resp=answers(models.Events), tags=["events"])
     def events(query: EventsQuery) -> models.Events:
         """What happened, the oldest first: who has read up to an id has missed nothing below it."""
         rows = reader.all(

@@ -162,8 +162,8 @@ def test_who_is_ill_is_ill_for_the_health_page_too(ward: Ward) -> None:
         suspected = {row[0] for row in tx._cursor.fetchall()}
     expected = set()
     for number, (service, state, age) in enumerate(cases):
-        alone = [health.Beat(service, "x", state, {}, age)]
-        judged = health.judge(error=None, migrated=True, beats=alone, uptime_seconds=1e6)
+        alone = health.VitalSigns(migrated=True, beats=[health.Beat(service, "x", state, {}, age)])
+        judged = health.judge(alone, error=None, uptime_seconds=1e6)
         if judged.parts[service].status is health.Status.ILL:
             expected.add(number)
     assert suspected == expected
@@ -181,7 +181,7 @@ def test_several_who_look_at_once_tell_once(ward: Ward) -> None:
     assert len(ward.look()) == 1
 
 
-@pytest.mark.parametrize("role", ["ratchet_processor", "ratchet_trainer"])
+@pytest.mark.parametrize("role", ["ratchet_processor", "ratchet_trainer", "ratchet_webhooks"])
 def test_processor_and_trainer_watch_over_one_another(
     ward: Ward, role_target: Callable[[str], Target], role: str
 ) -> None:

@@ -33,8 +33,8 @@ class Running:
 
 
 @contextmanager
-def running(target: Target) -> Iterator[Running]:
-    """The server, alive; killed at the end if it did not stop by itself."""
+def running(target: Target, **settings: str) -> Iterator[Running]:
+    """The server, alive, with further settings; killed at the end if it did not stop by itself."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -46,6 +46,7 @@ def running(target: Target) -> Iterator[Running]:
         "POSTGRES_USER": target.user,
         "POSTGRES_PASSWORD": target.password.get_secret_value(),
         "METRICS_PORT": str(port),
+        **settings,
     }
     command = [sys.executable, "-m", "services.metrics"]
     process = subprocess.Popen(command, cwd=PROJECT, env=environ, stderr=subprocess.PIPE)

@@ -185,7 +185,7 @@ def test_unknown_paths_answer_in_the_readers_format(client: FlaskClient) -> None
 
 def test_a_fault_shows_no_traceback(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """500 in words; the details are in the log alone."""
-    monkeypatch.setattr("services.metrics.page.view", lambda *_: 1 / 0)
+    monkeypatch.setattr("services.metrics.pages.overview.view", lambda *_: 1 / 0)
     answer = client.get("/", headers={"Accept": "text/html"})
     assert answer.status_code == 500
     assert "ZeroDivision" not in answer.text

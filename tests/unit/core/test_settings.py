@@ -1,5 +1,6 @@
 """Settings: what the environment may say, and what is said about what it may not."""
 
+import re
 from urllib.parse import quote
 
 import pytest
@@ -169,6 +170,16 @@ def test_every_secret_is_known_to_the_log() -> None:
     """`secrets()` lists the raw values, the decoded password of the URL among them."""
     read = from_environment({"DATABASE_URL": URL, "HF_TOKEN": "hf_x", "WANDB_API_KEY": "w_x"})
     assert {URL, "s3cret/pass", "hf_x", "w_x"} <= set(read.secrets())
+
+
+def test_every_setting_that_is_secret_is_left_out_of_the_log() -> None:
+    """Also one that is added later."""
+    fields = Settings.model_fields.items()
+    secret = {name for name, field in fields if "SecretStr" in str(field.annotation)}
+    held = Settings.model_construct(**{name: SecretStr(f"value-of-{name}") for name in secret})
+    assert {f"value-of-{name}" for name in secret} <= set(held.secrets())
+    named = {name for name in Settings.model_fields if re.search("password$|secret$|token|_key$", name)}
+    assert named <= secret
 
 
 def test_every_setting_is_listed_in_the_example() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from services.core.errors import DatabaseUnavailableError
 from services.metrics.cached import Cached
+from tests.integration.metrics.server import wait_until
 
 
 def test_a_thousand_requests_share_one_reading() -> None:
@@ -54,6 +55,40 @@ def test_a_failure_keeps_the_last_value_and_names_the_error() -> None:
     assert reading.value == 7
     assert reading.error == "PostgreSQL is away"
     assert reading.age_seconds is not None
+
+
+def test_only_the_first_request_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Afterwards it is read in the background, as often as it says, and whoever asks gets the newest."""
+    monkeypatch.setattr("services.metrics.cached.REST", 0)
+    calls, may_end = [], threading.Event()
+    may_end.set()
+    cached = Cached(lambda: may_end.wait() and (calls.append(1) or len(calls)), period=0.01, overdue=60)
+    assert cached.read().value == 1
+    wait_until(lambda: cached.read().value > 2)
+    may_end.clear()
+    seen = len(calls)
+    assert cached.read().value in (seen, seen + 1)
+    assert not cached.read().is_stale
+    may_end.set()
+
+
+def test_nobody_asks_nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A while after the last request the reading ends; the next request begins it again."""
+    monkeypatch.setattr("services.metrics.cached.LINGER", 0.05)
+    cached = Cached(lambda: 1, period=0.01)
+    cached.read()
+    wait_until(lambda: not cached._reads_on)
+    assert cached.read().value == 1
+
+
+def test_what_is_made_of_a_value_is_made_once() -> None:
+    """Before anybody asks where it is prepared; and anew of the next value."""
+    made: list[int] = []
+    cached = Cached(lambda: 7, period=60, prepare=lambda reading: reading.once("twice", lambda: 14))
+    first = cached.read()
+    assert first.once("twice", lambda: made.append(1)) == 14
+    assert first.once("half", lambda: made.append(2) or 3.5) == cached.read().once("half", lambda: 0) == 3.5
+    assert made == [2]
 
 
 def test_an_unforeseen_error_is_named_but_not_shown(caplog: pytest.LogCaptureFixture) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from services.metrics.cached import Reading
 from services.metrics.document import document, strict_json
-from services.metrics.health import judge
+from services.metrics.health import VitalSigns, judge
 
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.datetimes(), st.decimals()
@@ -42,7 +42,7 @@ def test_times_are_iso_8601() -> None:
 
 def test_the_shape_holds_before_anything_was_read() -> None:
     """Scripts find `state`, `training_metrics` and `config` also while the database is away."""
-    health = judge(error="away", migrated=False, beats=[], uptime_seconds=1)
+    health = judge(VitalSigns(migrated=False), error="away", uptime_seconds=1)
     found = document(Reading(None, None, "away"), health)
     assert found["stale"]
     assert found["state"]["last_trained_id"] is None
@@ -51,6 +51,6 @@ def test_the_shape_holds_before_anything_was_read() -> None:
 
 def test_old_figures_say_how_old_they_are() -> None:
     """After a failed reading the last value is kept, marked stale, with its age and the reason."""
-    health = judge(error="away", migrated=False, beats=[], uptime_seconds=1)
+    health = judge(VitalSigns(migrated=False), error="away", uptime_seconds=1)
     found = document(Reading({"state": 1}, 12.5, "away"), health)
     assert (found["stale"], found["age_seconds"], found["error"]) == (True, 12.5, "away")

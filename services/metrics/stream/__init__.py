@@ -1,0 +1,1 @@
+"""What happens, told as it happens: /api/v1/stream, one listening connection for all who listen."""

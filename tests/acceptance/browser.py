@@ -1,0 +1,111 @@
+"""Chromium without a window, and what is asked of every page in it."""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Literal
+from urllib.parse import quote
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.metrics_history import HOSTILE, HOSTILE_SOURCE, TRACK
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+SWITCHES = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+Scheme = Literal["light", "dark"]
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+COLOURS = ("color-contrast", "link-in-text-block")  # axe's rules that a theme can break
+STANDARDS = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")  # tags of axe's rules
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A rule of axe-core that an element of a page breaks."""
+
+    path: str
+    scheme: str
+    rule: str
+    element: str  # its HTML, cut
+    why: str
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
+        try:
+            yield opened
+        finally:
+            opened.close()
+
+
+def history_pages() -> list[str]:
+    """The path of every kind of page, of what tests/metrics_history tells of."""
+    content = sha256(HOSTILE[0][1]).hexdigest()
+    return [
+        "/",
+        "/ingest",
+        "/ingest/rejections",
+        f"/ingest/sources/{quote(HOSTILE_SOURCE, safe='')}",
+        f"/contents/{content}",
+        "/rounds",
+        f"/rounds/{TRACK}/4",
+        f"/rounds/{TRACK}/6",
+        "/adapters",
+        f"/adapters/{TRACK}/round-0003",
+        f"/adapters/compare?a={TRACK}/round-0001&b={TRACK}/round-0003",
+        "/alerts",
+        "/api",
+        "/login",
+        "/nothing-is-here",
+    ]
+
+
+def axe(page: Page, path: str, scheme: Scheme, rules: Sequence[str] | None = None) -> list[Violation]:
+    """What axe-core finds wrong with the page as it is now, in one theme, by all rules or by those named."""
+    page.emulate_media(color_scheme=scheme)
+    asked = {"type": "rule", "values": rules} if rules else {"type": "tag", "values": STANDARDS}
+    options = {"resultTypes": ["violations"], "runOnly": asked}
+    found = Axe().run(page, options=options).response["violations"]
+    return [
+        Violation(path, scheme, rule["id"], node["html"][:160], node["failureSummary"])
+        for rule in found
+        for node in rule["nodes"]
+    ]
+
+
+def axe_violations(address: str, paths: Sequence[str] | None = None) -> list[Violation]:
+    """What axe-core finds wrong with the pages below `address` (http://host:port), in both themes.
+
+    Without `paths`, those of the history in tests/metrics_history, which the server must then serve.
+    """
+    found = []
+    with chromium() as browser:
+        page = browser.new_page(reduced_motion="reduce")
+        for path in history_pages() if paths is None else paths:
+            page.goto(address + path, wait_until="load")
+            for scheme in SCHEMES:
+                found += axe(page, path, scheme)
+    return found
+
+
+def first_paint(browser: Browser, url: str) -> float:
+    """Milliseconds until Chromium first paints content, in a fresh context with empty caches."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(url, wait_until="load")
+    page.wait_for_function("() => performance.getEntriesByName('first-contentful-paint').length")
+    painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    context.close()
+    return float(painted)
