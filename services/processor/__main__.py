@@ -17,7 +17,7 @@ def main() -> int:
     stop = StopSignal()
     try:
         settings = from_environment()
-        log.setup("processor", settings.log_level, settings.secrets())
+        log.setup("processor", settings.log_level, settings.secrets(), settings.log_format)
         worker = Worker(settings, stop)
     except ConfigurationError as exc:
         log.setup("processor")

@@ -5,12 +5,14 @@ import os
 import socket
 import threading
 import time
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from services.core.db import Database, Transaction, as_json
 from services.core.errors import DatabaseUnavailableError
 from services.core.models import HEARTBEAT_INTERVAL, Service, ServiceState
+from services.core.room import room
 from services.processor.progress import Progress
 
 log = logging.getLogger(__name__)
@@ -22,9 +24,10 @@ GOODBYE = 2.0  # seconds for the last word at stop
 class Heartbeat:
     """A thread that beats while the block runs, and takes the row away after a good stop."""
 
-    def __init__(self, database: Database, progress: Progress) -> None:
+    def __init__(self, database: Database, progress: Progress, ingest: Path) -> None:
         self._database = database
         self._progress = progress
+        self._ingest = ingest
         self._instance = f"{socket.gethostname()}:{os.getpid()}"
         self._over = False
         self._news = threading.Event()  # something to tell before the next beat is due
@@ -75,7 +78,7 @@ class Heartbeat:
 
     def beat(self) -> None:
         progress = self._progress
-        state, detail = progress.state, progress.detail()
+        state, detail = progress.state, {**progress.detail(), "disks": room([self._ingest])}
         idle_s = time.monotonic() - progress.moved
         if state is ServiceState.SCANNING and idle_s > STUCK_AFTER:
             state = ServiceState.ERROR

@@ -28,6 +28,7 @@ from services.processor.values import Found, Known, Rejection
 MAX_WAITING = 64  # chunks of a source that wait to be taken; the walk pauses while there are more
 WAIT = 0.05  # seconds between two looks whether others have finished their chunks
 RETIRED_AT_ONCE = 5_000  # files
+LOOKS = 100  # of a source that are remembered
 
 
 @dataclass
@@ -119,7 +120,10 @@ class SourceScan:
                 past = Past(self._database, self._source, self._source_id, stop=self._stop)
                 past.record(head, was.read, has_changed=self._has_changed)
             self._finish(head, None if self._tally.again else stamp)
-        return self._sum_up(begun)
+        self._sum_up(begun)
+        if self._tally.changed and not self._stop():
+            self._database.run(partial(self._record, head=head), stop=self._stop)
+        return self._tally
 
     def _options(self) -> Options:
         return options.read(self._source.path) if self._source.kind is not source.Kind.LOOSE else Options()
@@ -264,11 +268,26 @@ class SourceScan:
         )
         self._tally.complete = True
 
-    def _sum_up(self, begun: float) -> Tally:
+    def _sum_up(self, begun: float) -> None:
         outcome = self._progress.take_outcome(self._source_id)
         self._tally.stored, self._tally.rejected = outcome.stored, outcome.rejected
         self._tally.seconds = time.monotonic() - begun
-        return self._tally
+
+    def _record(self, transaction: Transaction, head: str | None) -> None:
+        """For people: what this look found, beside those before it."""
+        tally = self._tally
+        transaction.execute(
+            "record_look",
+            source_id=self._source_id,
+            seconds=tally.seconds,
+            commit=head,
+            kept=tally.stored,
+            refused=tally.rejected.total(),
+            unchanged=tally.unchanged,
+            retired=tally.retired,
+            renamed=tally.renamed,
+        )
+        transaction.execute("drop_old_looks", source_id=self._source_id, keep=LOOKS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ class Worker:
         )
         self._progress = Progress()
         self._crew = crew.Crew(self._pipeline, workers, self._progress, self._told_to_stop)
-        self._heartbeat = Heartbeat(self._database, self._progress)
+        self._heartbeat = Heartbeat(self._database, self._progress, self._ingest)
         self._news = False  # counts the last beat did not have
         self._again = False  # everything is to be looked at once more
         self._watcher = Watcher(self._ingest, stop)

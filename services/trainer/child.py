@@ -24,7 +24,16 @@ STOP_CHILD = 25.0  # seconds a child has to save and leave before it is killed
 class Child:
     """A round's processes here. On the first machine they have the lease and are watched by their beats."""
 
-    def __init__(self, settings: Settings, track: str, machines: Machines, lease: Lease | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        track: str,
+        machines: Machines,
+        lease: Lease | None,
+        *,
+        any_number: bool = False,
+    ) -> None:
+        """any_number: a round may begin with fewer new contents than the settings want."""
         self.folder = settings.checkpoints_dir / track
         self.folder.mkdir(parents=True, exist_ok=True)
         logs = self.folder / f"torchrun-{machines.number}"
@@ -42,6 +51,8 @@ class Child:
         }
         for variable, folder in COMPILED.items():  # kept from round to round
             environment.setdefault(variable, str((settings.cache_dir / folder).absolute()))
+        if any_number:
+            environment["MIN_NEW_FILES"] = "1"
         environment.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")  # less is wasted
         environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // machines.processes)))
         parent = os.getpid()

@@ -15,8 +15,9 @@ from typing import Any
 from services.core import log as logs
 from services.core.db import Database, as_json
 from services.core.errors import DatabaseUnavailableError, LeaseLostError, PublishError
-from services.core.models import HEARTBEAT_INTERVAL, Service, ServiceState
+from services.core.models import HEARTBEAT_INTERVAL, RequestKind, Service, ServiceState
 from services.core.process import StopSignal, die_with_parent
+from services.core.room import room
 from services.core.settings import Settings, from_environment
 from services.trainer import heartbeat, machines, publish
 from services.trainer.canary_process import Canary
@@ -26,6 +27,7 @@ from services.trainer.ledger import Lease, Ledger
 from services.trainer.node import Node
 from services.trainer.recipes import files as recipe_files
 from services.trainer.recipes.recipe import Recipe
+from services.trainer.requests import Desk, Request
 from services.trainer.webhooks.sender import Sender
 
 log = logging.getLogger(__name__)
@@ -40,6 +42,7 @@ class Status:
     state: ServiceState
     message: str | None = None
     new_contents: int = 0
+    paused: bool = False  # no new round begins
 
 
 class Daemon:
@@ -55,10 +58,18 @@ class Daemon:
         self._lease: Lease | None = None
         self._child: Child | None = None
         self._canary = Canary(settings, self._ledger, recipe_.name)
+        self._desk = Desk(settings, database, recipe_.name)
+        self._asked: Request | None = None  # for a round that has not begun yet
         self._failures = 0  # children in a row that did not close their round
         self._next_poll = 0.0  # monotonic seconds
         self._next_beat = 0.0
         self._status = Status(ServiceState.IDLE, "starting")
+        self._folders = (
+            settings.adapters_dir,
+            settings.checkpoints_dir,
+            settings.logs_dir,
+            settings.cache_dir,
+        )
 
     def run(self, stop: StopSignal) -> None:
         while not stop:
@@ -83,6 +94,8 @@ class Daemon:
             self._follow()
             self._beat()
             self._next_beat = now + HEARTBEAT_INTERVAL
+        if self._lease is not None:
+            self._heed(now)
         waits = self._child is None and not self._canary.runs
         if self._lease is not None and waits and now >= self._next_poll:
             if self._canary.start():
@@ -146,6 +159,40 @@ class Daemon:
         self._child = None
         self._say(ServiceState.IDLE, f"round {beat.round} was closed while it ran")
 
+    # what people ask
+
+    def _heed(self, now: float) -> None:
+        """Carry out what was asked of the track. A round that was asked for is answered when it has begun."""
+        if self._asked is not None and self._child is None:
+            why = self._status.message or "it ended at once"
+            self._desk.failed(self._asked, f"no round has begun: {why}")
+            self._asked = None
+        for request in self._desk.waiting():
+            if request.kind is not RequestKind.TRAIN:
+                self._desk.carry_out(request)
+                self._status = replace(self._status, paused=self._desk.pause() is not None)
+                self._next_poll = min(self._next_poll, now)
+            elif self._asked is None:
+                self._train_now(request)
+
+    def _train_now(self, request: Request) -> None:
+        opened, pause = self._ledger.open_round(), self._desk.pause()
+        if self._child is not None:
+            round_ = "a round" if opened is None else f"round {opened.number}"
+            self._desk.done(request, f"{round_} is under way already")
+        elif self._canary.runs:
+            return  # it is asked again in half a second
+        elif opened is not None:
+            self._start(resuming=True)
+            self._desk.done(request, f"round {opened.number} is taken up again")
+        elif pause is not None:
+            self._desk.failed(request, f"{pause.words}: `ratchet resume` first")
+        elif self._ledger.count_new(self._settings.quality_threshold, 1) == 0:
+            self._desk.failed(request, f"there is nothing to train on: {self._wanted(0)}")
+        else:
+            self._start(resuming=False, any_number=True)
+            self._asked = request
+
     # looking for work
 
     def _poll(self, now: float) -> None:
@@ -162,26 +209,35 @@ class Daemon:
             self._failures = 0
             self._say(ServiceState.IDLE, f"round {waiting.number} was set aside: {reason}")
             return
-        if waiting is None and new < settings.min_new_files and not (new and self._ledger.retrains()):
-            message = (
-                f"{new} of {settings.min_new_files} contents that score {settings.quality_threshold} or more,"
-                f" fit the recipe {self._recipe.name} and are new to it"
-            )
+        pause = self._desk.pause()
+        self._status = replace(self._status, paused=pause is not None)
+        enough = new >= settings.min_new_files or (new and self._ledger.retrains())
+        if waiting is None and (pause is not None or not enough):
+            message = self._wanted(new) if pause is None else f"{pause.words}: `ratchet resume` ends it"
             if self._status.message != message:
                 log.info("waiting: %s", message)
             self._say(ServiceState.IDLE, message)
             return
         self._start(resuming=waiting is not None)
 
+    def _wanted(self, new: int) -> str:
+        settings = self._settings
+        return (
+            f"{new} of {settings.min_new_files} contents that score {settings.quality_threshold} or more,"
+            f" fit the recipe {self._recipe.name} and are new to it"
+        )
+
     @property
     def _most_counted(self) -> int:
         """Counting goes a little beyond what starts a round, not through ten million rows."""
         return 2 * self._settings.min_new_files
 
-    def _start(self, *, resuming: bool) -> None:
+    def _start(self, *, resuming: bool, any_number: bool = False) -> None:
+        """any_number: with whatever is new, however little."""
         assert self._lease is not None
         log.info("starting a round%s", " again" if resuming else "")
-        self._child = Child(self._settings, self._recipe.name, self._machines, self._lease)
+        track = self._recipe.name
+        self._child = Child(self._settings, track, self._machines, self._lease, any_number=any_number)
         if not self._failures:
             several = f" on {self._machines.count} machines" if self._machines.count > 1 else ""
             self._say(ServiceState.STARTING, f"starting a round{several}")
@@ -191,6 +247,9 @@ class Daemon:
     def _judge(self, child: Child, now: float) -> None:
         exit_status = child.look()
         beat = child.watched.beat
+        if self._asked is not None and beat.round is not None:
+            self._desk.done(self._asked, f"round {beat.round} has begun")
+            self._asked = None
         if exit_status is None:
             stuck = child.watched.is_stuck(
                 now, stall_timeout=self._settings.stall_timeout, load_timeout=self._settings.load_timeout
@@ -266,9 +325,14 @@ class Daemon:
             "mfu": beat.mfu,
             "memory_bytes": beat.memory_bytes,
             "input_stall": beat.input_stall,
+            "gpu_utilisation": beat.gpu_utilisation,
+            "gpu_memory_bytes": beat.gpu_memory_bytes,
+            "gpu_memory_size_bytes": beat.gpu_memory_size_bytes,
             "message": self._status.message,
+            "paused": self._status.paused,
             "new_contents": self._status.new_contents,
             "needed": self._settings.min_new_files,
+            "disks": room(self._folders),
         }
         self._tell("beat", state=self._status.state, detail=as_json(detail))
 
@@ -295,8 +359,9 @@ def main() -> int:
     if parent := os.environ.get("RATCHET_PARENT_PID"):
         die_with_parent(int(parent))
     settings = from_environment()
-    logs.setup("trainer", settings.log_level, settings.secrets())
+    logs.setup("trainer", settings.log_level, settings.secrets(), settings.log_format)
     resolved = recipe_files.load(settings.recipe, settings.recipe_overrides)
+    logs.bind(track=resolved.name)
     stop = StopSignal()
     here = machines.from_settings(settings)
     if not here.is_first:

@@ -60,6 +60,8 @@ SENTENCES = {
     "source.forgotten": "{target} was forgotten by {actor}",
     "service.stalled": "the {service} is ill: {state}, last heard {silent_s} s ago; {message}",
     "service.recovered": "the {service} is well again",
+    "request.done": "what {actor} asked, {asked}, is done: {message}",
+    "request.failed": "what {actor} asked, {asked}, was not done: {message}",
 }
 ABSENT = {"continues_from": BASE, "adapter": BASE, "before": BASE, "message": "it says nothing"}
 

@@ -31,6 +31,9 @@ class Beat:
     mfu: float | None = None  # share of the devices' peak
     memory_bytes: float | None = None  # at the peak
     input_stall: float | None = None  # share of the time spent waiting for data
+    gpu_utilisation: float | None = None  # share of the time in which the first GPU was busy
+    gpu_memory_bytes: float | None = None  # in use on it, by whomever
+    gpu_memory_size_bytes: float | None = None
     message: str | None = None
     permanent: bool = False  # the message is an error that trying again at once will not cure
 

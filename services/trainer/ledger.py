@@ -216,6 +216,21 @@ class Ledger:
 
         self._database.run(work)
 
+    def record_samples(self, round_id: int, samples: Sequence[Any]) -> None:
+        """Samples as the model saw them (shown_samples.ShownSample), for the round's page. One try only."""
+        with self._database.transaction() as tx:
+            for number, sample in enumerate(samples, 1):
+                tx.execute(
+                    "record_sample",
+                    round_id=round_id,
+                    number=number,
+                    contents=list(sample.contents),
+                    kind=sample.kind,
+                    tokens=sample.tokens,
+                    learned=sample.learned,
+                    runs=as_json(sample.runs_as_json()),
+                )
+
     def close(
         self,
         lease: Lease,

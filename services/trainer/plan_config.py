@@ -28,24 +28,24 @@ def read_config(recipe: Recipe, cache: Path, token: str | None = None) -> Mappin
     if base.startswith(WHEEL):
         path = cache / "models" / Path(base).stem / CONFIG  # as services/trainer/model.py converts it
     else:
-        path = _cached(base, recipe.revision, _hub_cache(cache))
+        path = cached_config(base, recipe.revision, hub_cache(cache))
     if path.is_file():
         return _from(path, base)
     if base in KNOWN:
         return KNOWN[base]
     if base.startswith(WHEEL):
         raise ModelNotFoundError(f"base_model {base} is not converted yet: a first round does that")
-    return _from(_downloaded(recipe, _hub_cache(cache), token), base)
+    return _from(_downloaded(recipe, hub_cache(cache), token), base)
 
 
-def _hub_cache(cache: Path) -> Path:
+def hub_cache(cache: Path) -> Path:
     """Where rounds keep what the hub sent (services/trainer/daemon.py)."""
     if hub := os.environ.get("HF_HUB_CACHE"):
         return Path(hub)
     return Path(os.environ.get("HF_HOME") or cache / "huggingface") / "hub"
 
 
-def _cached(base: str, revision: str | None, hub: Path) -> Path:
+def cached_config(base: str, revision: str | None, hub: Path) -> Path:
     """The config's path in the hub's cache; there need be none (hub docs, "Understand caching")."""
     folder = hub / f"models--{base.replace('/', '--')}"
     named = folder / "refs" / (revision or "main")

@@ -142,10 +142,18 @@ class Champions:
     `examine` reads them.
     """
 
-    def __init__(self, database: Database, track: str, track_dir: Path) -> None:
+    def __init__(
+        self,
+        database: Database,
+        track: str,
+        track_dir: Path,
+        with_it: Callable[[Transaction, Moved], None] = lambda _tx, _moved: None,
+    ) -> None:
+        """with_it: called at the end of each move's transaction. Nothing is moved if it raises."""
         self._database = database
         self._track = track
         self._dir = track_dir
+        self._with_it = with_it
 
     def line(self) -> Line:
         with self._database.transaction() as tx:
@@ -270,8 +278,10 @@ class Champions:
                 record(tx, self._track, kind, None if adapter is None else adapter.adapter_id, by)
                 after = adapter if kind in MOVES else after
             closed = None if after == before else _close_stale_round(tx, self._track, after, by)
+            moved = Moved(tuple(kind for kind, _ in moves), _directory(before), _directory(after), closed)
+            self._with_it(tx, moved)
         self.follow()
-        return Moved(tuple(kind for kind, _ in moves), _directory(before), _directory(after), closed)
+        return moved
 
 
 def line(tx: Transaction, track: str) -> Line:

@@ -10,10 +10,13 @@ from services.trainer.context import Context
 from services.trainer.engine.figures import Hooks, Progress
 from services.trainer.ledger import Round
 from services.trainer.predictions import Prediction
-from services.trainer.tracking import Trackers
+from services.trainer.tracking import Named, Trackers
 
 log = logging.getLogger(__name__)
-BEATEN = ("learning_rate", "grad_norm", "mfu", "memory_bytes", "input_stall")  # of what is logged
+BEATEN = (  # of what is logged
+    "learning_rate", "grad_norm", "mfu", "memory_bytes", "input_stall",
+    "gpu_utilisation", "gpu_memory_bytes", "gpu_memory_size_bytes",
+)  # fmt: skip
 Evaluate = Callable[[int], tuple[float, float]]
 Predict = Callable[[], Sequence[Prediction]]
 
@@ -26,8 +29,16 @@ class Reporter:
         self._round = round_
         self._trackers: Trackers | None = None
         if context.distribution.is_first:
-            config = {**context.recipe.model_dump(mode="json"), "round": round_.number, "plan": plan}
-            self._trackers = Trackers(context.settings, context.recipe.name, round_.name, config)
+            parent = None if round_.parent is None else round_.parent.directory
+            config = {
+                **context.recipe.model_dump(mode="json"),
+                "round": round_.number,
+                "snapshot_hash": round_.snapshot_hash,
+                "parent": parent,
+                "plan": plan,
+            }
+            named = Named(context.recipe.name, round_.name, config, context.folder(round_))
+            self._trackers = Trackers(context.settings, named)
 
     def hooks(self, evaluate: Evaluate, predict: Predict) -> Hooks:
         def evaluate_and_show(step: int) -> tuple[float, float]:

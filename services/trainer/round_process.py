@@ -22,7 +22,7 @@ from services.core.errors import (
 )
 from services.core.process import die_with_parent
 from services.core.settings import Settings, from_environment
-from services.trainer import failure
+from services.trainer import failure, round_log
 from services.trainer.context import Books, Context
 from services.trainer.engine import distributed
 from services.trainer.heartbeat import Heart
@@ -41,7 +41,9 @@ def main() -> int:
     if "TORCHELASTIC_RUN_ID" in os.environ:  # otherwise the parent is the daemon, which has seen to it
         die_with_parent(os.getppid(), signal.SIGKILL)  # torchrun passes SIGTERM on; without it nobody would
     settings = from_environment()
-    logs.setup("trainer.round", settings.log_level, settings.secrets())
+    logs.setup("trainer.round", settings.log_level, settings.secrets(), settings.log_format)
+    if os.environ.get("RANK", "0") == "0":
+        round_log.keep(settings)
     interruption = Interruption()
     recipe = recipe_files.load(settings.recipe, settings.recipe_overrides)
     folder = settings.checkpoints_dir / recipe.name

@@ -12,10 +12,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from services.core import log as logs
 from services.core.errors import ConfigurationError
 from services.core.models import Json, RoundState, ServiceState, Subject
 from services.core.process import failpoint
-from services.trainer import architecture, canary_suite, evaluate, gate, model, planning, publish
+from services.trainer import (
+    architecture,
+    canary_suite,
+    evaluate,
+    gate,
+    model,
+    planning,
+    publish,
+    shown_samples,
+)
 from services.trainer.assessing import Assessment, Assessments, Assessor, check, judge
 from services.trainer.context import Context
 from services.trainer.engine import loop, setup
@@ -60,7 +70,9 @@ def run(context: Context) -> None:
     shared = sharing(recipe, context.distribution, context.settings.load_timeout)
     context = replace(context, recipe=recipe, distribution=shared)
     context.heart.beat(round_id=round_.round_id, round=round_.number, attempt=round_.attempt)
-    log.info("%s of %s, attempt %d", round_.name, recipe.name, round_.attempt)
+    logs.bind(track=recipe.name, round=round_.number)
+    about = {"round_id": round_.round_id}  # what is logged from here on is of this round
+    log.info("%s of %s, attempt %d", round_.name, recipe.name, round_.attempt, extra=about)
 
     champion = None if round_.parent is None else context.track_dir / round_.parent.directory
     if champion is not None:
@@ -73,6 +85,7 @@ def run(context: Context) -> None:
     if (reason := lacking(rows)) is not None:
         _close(context, round_, gate.refuse(reason, Subject.BASE), None, {})
         return
+    shown_samples.keep(context, round_, rows, tokenizer)
 
     trainee = _load(context, round_, source, tokenizer, rows, champion)
     failpoint("round.after_load")

@@ -79,6 +79,7 @@ def _gpu(device: torch.device) -> dict[str, float]:
         return {
             "gpu_utilisation": torch.cuda.utilization(device) / 100,
             "gpu_memory_bytes": float(torch.cuda.device_memory_used(device)),
+            "gpu_memory_size_bytes": float(torch.cuda.get_device_properties(device).total_memory),
         }
     except Exception:  # no library, no right, no such counter: figures for show only
         return {}

@@ -105,7 +105,9 @@ def test_its_heartbeat_tells_what_it_does(repo: Path, processor, rows) -> None:
     query = "SELECT detail FROM heartbeats WHERE instance = %s AND state = 'idle' AND detail->>'stored' = '2'"
     until(lambda: rows(query, instance(process)))
     ((detail,),) = rows(query, instance(process))
-    assert set(detail) == {"source", "files_seen", "stored", "rejected", "files_per_s", "message"}
+    told = {"source", "files_seen", "stored", "rejected", "files_per_s", "message", "disks"}
+    assert set(detail) == told
+    assert 0 < detail["disks"][0]["free_bytes"] < detail["disks"][0]["total_bytes"]
     assert (detail["files_seen"], detail["rejected"], detail["message"]) == (3, 1, None)
 
 

@@ -53,6 +53,12 @@ def test_a_round_trains_promotes_and_publishes(
         row.content_id for row in rows(database, "SELECT content_id FROM round_contents WHERE role = 'train'")
     }
     assert json.loads((current / "adapter_config.json").read_text())["r"] == 8
+    samples = rows(database, "SELECT * FROM round_samples")
+    assert len(samples) == 8
+    assert all(any(run.get("learned") for run in sample.runs) for sample in samples)
+    log = [row.line for row in wait_for(lambda: rows(database, "SELECT line FROM round_log ORDER BY id"), 5)]
+    assert log[0] == "round-0001 of tiny, attempt 1"
+    assert any(line.startswith("train step ") for line in log)
 
 
 def test_a_second_round_goes_on_from_the_champion(

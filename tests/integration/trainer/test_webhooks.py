@@ -143,6 +143,27 @@ def test_the_filter_decides_what_is_sent(
     assert [document["type"] for document in receiver.taken] == ["service.stalled"]
 
 
+def test_a_sender_with_a_login_of_its_own_may_do_all_it_has_to(
+    database: Database, role_target: Callable[[str], Target], quick: None
+) -> None:
+    """It announces endpoints, sends, tries again, notes it down, and gives up what is gone."""
+    with Receiver(deque([500, 200, 410])).running() as receiver:
+        sender = Sender(settings_for(role_target("ratchet_webhooks"), receiver.url))
+        sender.start()
+        try:
+            wait_for(lambda: rows(database, "SELECT FROM webhook_endpoints"), 20)
+            announce(database, "one")
+            receiver.wait(lambda it: it.taken)
+            announce(database, "two")
+            wait_for(
+                lambda: rows(database, "SELECT FROM webhook_endpoints WHERE disabled_at IS NOT NULL"), 20
+            )
+        finally:
+            sender.stop()
+    first, second = rows(database, "SELECT state, attempts FROM deliveries ORDER BY event_id")
+    assert (first.state, first.attempts, second.state) == ("delivered", 2, "given_up")
+
+
 def test_what_happened_before_an_endpoint_was_known_is_not_sent(database: Database) -> None:
     """Nor what happens once nobody has had it in the settings for a week."""
     announce(database, "before")
