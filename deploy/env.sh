@@ -30,6 +30,10 @@ if [ -z "$(value_of POSTGRES_PASSWORD)" ]; then
 else
   echo "kept the POSTGRES_PASSWORD of .env"
 fi
+if [ -z "$(value_of DASHBOARD_TOKEN)" ]; then
+  set_value DASHBOARD_TOKEN "$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')"
+  echo "wrote a random DASHBOARD_TOKEN to .env: the dashboard asks for it before it changes anything"
+fi
 chmod 600 .env
 umask 022
 for folder in ingest benchmarks adapters checkpoints logs cache; do
