@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup up down test check test-compose bench env lock
+.PHONY: help setup up down test check test-compose bench docs env lock
 SHELL := /bin/sh
 export PYTHON
 
@@ -18,6 +18,7 @@ down: ## stop what `make up` started
 test: ## install what tests need and run them
 	@deploy/setup.sh --dev
 	@deploy/browser.sh
+	@deploy/prometheus.sh
 	@OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile
 
 check: ## style, types and import rules
@@ -32,6 +33,12 @@ test-compose: ## build and run the Compose stack, and see an adapter come out of
 bench: ## run the whole loop from nothing and print its figures
 	@deploy/setup.sh
 	.venv/bin/python bench/loop.py --quick
+
+docs: ## build the documentation into site/; a link that leads nowhere fails
+	@deploy/setup.sh --dev
+	@rm -rf site
+	@.venv/bin/python -m zensical build --clean --strict
+	@echo "look at it, with its search: .venv/bin/python -m http.server --bind 127.0.0.1 --directory site"
 
 env: ## write .env with fresh passwords for Compose
 	@deploy/env.sh

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 
 import hypothesis
 import pytest
@@ -12,7 +13,7 @@ from services.cli.postgres import EmbeddedPostgres
 from services.core import db
 from services.core.settings import Target
 
-TEMPLATE = "ratchet_template"
+TEMPLATE, HISTORY = "ratchet_template", "ratchet_history_template"
 ROLE_PASSWORD = "of-a-role-in-tests"
 NO_DURABILITY = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
 numbers = itertools.count(1)
@@ -84,5 +85,54 @@ def role_target(server: Target, target: Target) -> Callable[[str], Target]:
         # Roles belong to the server, and a test of `ratchet migrate` may have given them other passwords.
         administer(server, f"ALTER ROLE {role} LOGIN PASSWORD '{ROLE_PASSWORD}'")
         return target.model_copy(update={"user": role, "password": SecretStr(ROLE_PASSWORD)})
+
+    return as_role
+
+
+@pytest.fixture(scope="session")
+def history_template(server: Target, template: str) -> str:
+    """The name of a database with a believable history, filled once, that others are copied from."""
+    from tests.metrics_history import (
+        fill,
+    )  # the processor's parsers take a moment: only where it is asked for
+
+    administer(server, f"CREATE DATABASE {HISTORY} TEMPLATE {template} STRATEGY file_copy")
+    filled = server.model_copy(update={"dbname": HISTORY})
+    with closing(db.Database(filled, application="history")) as database:
+        fill(database)
+    return HISTORY
+
+
+@pytest.fixture(scope="session")
+def shown_history(server: Target, history_template: str) -> Target:
+    """The same, in one database for all who only look, as the role that the metrics service has."""
+    name = f"test_{next(numbers)}"
+    administer(server, f"CREATE DATABASE {name} TEMPLATE {history_template} STRATEGY file_copy")
+    administer(server, f"ALTER ROLE ratchet_metrics LOGIN PASSWORD '{ROLE_PASSWORD}'")
+    role = {"dbname": name, "user": "ratchet_metrics", "password": SecretStr(ROLE_PASSWORD)}
+    return server.model_copy(update=role)
+
+
+@pytest.fixture
+def history(server: Target, history_template: str) -> Iterator[Target]:
+    """A fresh database with ten days of sources, rounds and adapters, as its owner: tests/metrics_history."""
+    from tests.metrics_history import beat
+
+    name = f"test_{next(numbers)}"
+    administer(server, f"CREATE DATABASE {name} TEMPLATE {history_template} STRATEGY file_copy")
+    copied = server.model_copy(update={"dbname": name})
+    with closing(db.Database(copied, application="history")) as database:
+        beat(database, datetime.now(UTC))  # the template's services fell silent when it was filled
+    yield copied
+    administer(server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def history_as(server: Target, history: Target) -> Callable[[str], Target]:
+    """`history_as("ratchet_metrics")`: the same database as `history`, as that role."""
+
+    def as_role(role: str) -> Target:
+        administer(server, f"ALTER ROLE {role} LOGIN PASSWORD '{ROLE_PASSWORD}'")
+        return history.model_copy(update={"user": role, "password": SecretStr(ROLE_PASSWORD)})
 
     return as_role

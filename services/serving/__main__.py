@@ -23,7 +23,7 @@ def main() -> None:
         die_with_parent(int(parent))
     try:
         settings = from_environment()
-        log.setup("serving", settings.log_level, settings.secrets())
+        log.setup("serving", settings.log_level, settings.secrets(), settings.log_format)
         listener = listen(settings.serve_host, settings.serve_port)
     except ConfigurationError as exc:
         sys.exit(f"serving cannot start: {exc}")

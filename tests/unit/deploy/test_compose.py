@@ -1,6 +1,8 @@
 """What docker-compose.yml promises, read from the file itself; deploy/test-compose.sh runs it."""
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ OURS = ("processor", "trainer", "metrics")  # those that run all the time and lo
 ONE_SHOT = ("volumes", "migrate")
 SANDBOX = "sandbox"
 SERVE = ("vllm", "serving")  # of the profile serve
+MORE = ("webhooks", "tensorboard")  # each of a profile of its own
+MONITORING = ("prometheus", "grafana")  # of the profile monitoring
 SECRETS = sorted(
     name for name, field in NAMES.items() if "SecretStr" in str(Settings.model_fields[field].annotation)
 )
@@ -27,9 +31,11 @@ every_service = pytest.mark.parametrize("name", sorted(SERVICES))
 
 
 def test_the_services_are_these() -> None:
-    """Six services, a one-shot that hands over the mount points, and two that a profile adds."""
-    assert set(SERVICES) == {"postgres", SANDBOX, *ONE_SHOT, *OURS, *SERVE}
-    assert {name for name, service in SERVICES.items() if "profiles" in service} == set(SERVE)
+    """Six services, a one-shot that hands over the mount points, and those that profiles add."""
+    assert set(SERVICES) == {"postgres", SANDBOX, *ONE_SHOT, *OURS, *SERVE, *MORE, *MONITORING}
+    profiles = {name: service["profiles"] for name, service in SERVICES.items() if "profiles" in service}
+    of_profiles = {"serve": SERVE, "monitoring": MONITORING, **{name: [name] for name in MORE}}
+    assert profiles == {name: [profile] for profile, names in of_profiles.items() for name in names}
 
 
 @every_service
@@ -67,7 +73,7 @@ def test_every_service_has_an_init_and_a_restart_policy(name: str) -> None:
     assert SERVICES[name]["restart"] == ("no" if name in ONE_SHOT else "unless-stopped")
 
 
-@pytest.mark.parametrize("name", ["postgres", SANDBOX, *OURS, *SERVE])
+@pytest.mark.parametrize("name", ["postgres", SANDBOX, *OURS, *SERVE, *MORE, *MONITORING])
 def test_what_runs_all_the_time_has_a_healthcheck_and_time_to_stop(name: str) -> None:
     """A healthcheck, and a grace period above the 10 s in which a service stops."""
     assert {"test", "interval", "timeout", "retries", "start_period"} <= set(SERVICES[name]["healthcheck"])
@@ -80,6 +86,9 @@ def test_only_pages_and_answers_are_published_and_only_on_this_machine() -> None
     assert published == {
         "metrics": ["${METRICS_HOST:-127.0.0.1}:${METRICS_PORT:-8090}:8090"],
         "serving": ["${SERVE_HOST:-127.0.0.1}:${SERVE_PORT:-8000}:8000"],
+        "tensorboard": ["${TENSORBOARD_HOST:-127.0.0.1}:${TENSORBOARD_PORT:-6006}:6006"],
+        "prometheus": ["127.0.0.1:${PROMETHEUS_PORT:-9090}:9090"],
+        "grafana": ["127.0.0.1:${GRAFANA_PORT:-3000}:3000"],
     }
     assert COMPOSE["networks"]["serving"] == {"internal": True}
     assert COMPOSE["networks"]["ledger"] == {"internal": True}
@@ -90,7 +99,7 @@ def test_the_sandbox_reaches_nothing_and_knows_nothing() -> None:
     """No network, no secret, no disk: of the world it has a small volume in memory, for its socket."""
     sandbox = SERVICES[SANDBOX]
     assert sandbox["network_mode"] == "none"
-    assert set(sandbox["environment"]) == {"LOG_LEVEL"}
+    assert set(sandbox["environment"]) == {"LOG_FORMAT", "LOG_LEVEL"}
     assert sandbox["volumes"] == ["sandbox-socket:/run/sandbox"]
     assert COMPOSE["volumes"]["sandbox-socket"]["driver_opts"]["type"] == "tmpfs"
     assert "env_file" not in sandbox
@@ -120,7 +129,7 @@ def test_a_missing_password_says_how_to_make_one(name: str) -> None:
     assert "make env" in password
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", [*OURS, "webhooks"])
 def test_a_service_logs_in_with_its_own_role(name: str) -> None:
     """It reads its own password, read-only, and no other; the owner's password is not handed to it."""
     environment = SERVICES[name]["environment"]
@@ -142,6 +151,24 @@ def test_servers_cannot_write_adapters_and_reach_no_database() -> None:
         assert held == ({"HF_TOKEN"} if name == "vllm" else set())
 
 
+def test_tensorboard_sees_the_logs_and_nothing_else() -> None:
+    """It cannot write them, reaches no database, and knows no setting."""
+    tensorboard = SERVICES["tensorboard"]
+    assert tensorboard["volumes"] == ["${LOGS_DIR:-./logs}:/data/logs:ro"]
+    assert tensorboard["networks"] == ["outside"]
+    assert not {"environment", "env_file"} & set(tensorboard)
+    assert tensorboard["image"] == SERVICES["trainer"]["image"]
+    assert GPU["services"]["tensorboard"]["image"] == GPU["services"]["trainer"]["image"]
+
+
+def test_the_sender_of_webhooks_knows_what_the_trainer_knows_of_them() -> None:
+    """And no other secret: the two share the work."""
+    given = {"WEBHOOK_EVENTS", "WEBHOOK_FORMAT", "WEBHOOK_SECRET", "WEBHOOK_URLS"}
+    assert {name for name in SERVICES["webhooks"]["environment"] if name.startswith("WEBHOOK")} == given
+    assert set(SECRETS) & set(SERVICES["webhooks"]["environment"]) == {"WEBHOOK_SECRET", "WEBHOOK_URLS"}
+    assert given <= set(SERVICES["trainer"]["environment"])
+
+
 def test_vllm_takes_adapters_while_it_runs() -> None:
     """As many as a change needs at once, of the rank that the front checks."""
     command, environment = SERVICES["vllm"]["command"], SERVICES["serving"]["environment"]
@@ -155,10 +182,10 @@ def test_vllm_takes_adapters_while_it_runs() -> None:
 
 @pytest.mark.parametrize("name", OURS)
 def test_secrets_reach_only_the_service_that_needs_them(name: str) -> None:
-    """Of the secret settings only the trainer gets any: for the model hub, W&B and webhooks."""
+    """The trainer gets those for the model hub, W&B and webhooks, metrics the dashboard's."""
     held = sorted(set(SECRETS) & set(SERVICES[name]["environment"]))
     trainers = ["HF_TOKEN", "WANDB_API_KEY", "WEBHOOK_SECRET", "WEBHOOK_URLS"]
-    assert held == (trainers if name == "trainer" else [])
+    assert held == {"trainer": trainers, "metrics": ["DASHBOARD_TOKEN"]}.get(name, [])
 
 
 def test_migrate_blanks_the_secrets_it_has_no_use_for() -> None:
@@ -172,7 +199,7 @@ def test_every_setting_reaches_the_trainer() -> None:
     """All but those that make no sense in its container, and how many threads torch may start."""
     elsewhere = {"DATABASE_URL", "POSTGRES_PASSWORD", "ROLE_SECRETS_DIR", "RATCHET_HOME", "INGEST_DIR"}
     elsewhere |= {"BENCHMARKS_DIR", "ALLOW_UNSANDBOXED"}
-    elsewhere |= {"METRICS_HOST", "METRICS_PORT"}
+    elsewhere |= {"METRICS_HOST", "METRICS_PORT", "METRICS_SHOW_CODE", "DASHBOARD_TOKEN"}
     elsewhere |= {name for name in NAMES if name.startswith("SERVE_")}
     assert (set(NAMES) - elsewhere) | {"OMP_NUM_THREADS"} == set(SERVICES["trainer"]["environment"])
 
@@ -204,6 +231,24 @@ def test_the_file_reads_in_both_compose_versions() -> None:
     text = (PROJECT / "docker-compose.yml").read_text(encoding="utf-8")
     assert not {"version", "name", "include"} & set(COMPOSE)
     assert not re.search(r"start_interval|required:|host_ip|\$\{\w+:\+", text)
+
+
+@pytest.mark.parametrize("tool", ["docker-compose", "docker compose"])
+def test_compose_itself_takes_the_file_with_every_profile(tool: str, tmp_path: Path) -> None:
+    """Where it is installed; no engine is needed for it."""
+    command = tool.split()
+    if subprocess.run([*command, "version"], capture_output=True, check=False).returncode:
+        pytest.skip(f"{tool} is not here")
+    shutil.copy(PROJECT / "docker-compose.yml", tmp_path)
+    shutil.copytree(PROJECT / "deploy", tmp_path / "deploy")
+    (tmp_path / ".env").write_text("POSTGRES_PASSWORD=of-nothing\n", encoding="utf-8")
+    profiles = sorted({name for service in SERVICES.values() for name in service.get("profiles", ())})
+    chosen = [word for profile in profiles for word in ("--profile", profile)]
+    found = subprocess.run(
+        [*command, *chosen, "config", "--services"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stderr
+    assert set(found.stdout.split()) == set(SERVICES)
 
 
 @pytest.mark.parametrize("dockerfile", ["Dockerfile.processor", "Dockerfile.trainer"])

@@ -24,7 +24,7 @@ def compose_variables() -> set[str]:
     text = "".join(
         (PROJECT / name).read_text(encoding="utf-8") for name in ("docker-compose.yml", "deploy/gpu.yml")
     )
-    return set(re.findall(r"\$\{([A-Z_]+)", text)) | {"COMPOSE_FILE"}
+    return set(re.findall(r"\$\{([A-Z_]+)", text)) | {"COMPOSE_FILE", "COMPOSE_PROFILES"}
 
 
 def test_every_setting_is_listed() -> None:
@@ -93,15 +93,16 @@ def make_env(checkout: Path) -> str:
     return (checkout / ".env").read_text(encoding="utf-8")
 
 
-def password_in(text: str) -> str:
-    found = re.search(r"^POSTGRES_PASSWORD=(.*)$", text, re.MULTILINE)
+def secret_in(text: str, name: str = "POSTGRES_PASSWORD") -> str:
+    found = re.search(rf"^{name}=(.*)$", text, re.MULTILINE)
     assert found
     return found[1]
 
 
-def test_make_env_writes_a_long_random_password(checkout: Path) -> None:
+@pytest.mark.parametrize("name", ["POSTGRES_PASSWORD", "DASHBOARD_TOKEN"])
+def test_make_env_writes_long_random_secrets(checkout: Path, name: str) -> None:
     """48 hexadecimal digits, 192 bits."""
-    assert re.fullmatch("[0-9a-f]{48}", password_in(make_env(checkout)))
+    assert re.fullmatch("[0-9a-f]{48}", secret_in(make_env(checkout), name))
 
 
 def test_make_env_keeps_secrets_from_other_users(checkout: Path) -> None:
@@ -119,8 +120,9 @@ def test_make_env_fills_in_a_password_that_is_missing(checkout: Path) -> None:
     """The other lines of an existing .env stay."""
     (checkout / ".env").write_text("MIN_NEW_FILES=5\nPOSTGRES_PASSWORD=\n", encoding="utf-8")
     text = make_env(checkout)
-    assert text == f"MIN_NEW_FILES=5\nPOSTGRES_PASSWORD={password_in(text)}\n"
-    assert password_in(text)
+    token = secret_in(text, "DASHBOARD_TOKEN")
+    assert text == f"MIN_NEW_FILES=5\nPOSTGRES_PASSWORD={secret_in(text)}\nDASHBOARD_TOKEN={token}\n"
+    assert secret_in(text)
 
 
 def test_make_env_makes_the_folders_that_compose_mounts(checkout: Path) -> None:
