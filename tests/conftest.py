@@ -1,6 +1,7 @@
 """A real PostgreSQL for every test that wants one, and a fresh migrated database for each."""
 
 import itertools
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -17,6 +18,9 @@ TEMPLATE, HISTORY = "ratchet_template", "ratchet_history_template"
 ROLE_PASSWORD = "of-a-role-in-tests"
 NO_DURABILITY = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
 numbers = itertools.count(1)
+
+# Threads of an application outlive their test by seconds, and write to a stream that pytest has closed.
+logging.raiseExceptions = False
 
 # Never a timed test: two busy cores make any deadline flaky.
 hypothesis.settings.register_profile("ratchet", deadline=None, derandomize=True)

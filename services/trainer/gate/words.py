@@ -1,5 +1,6 @@
 """What a verdict says to a person."""
 
+import math
 from typing import TYPE_CHECKING
 
 from services.trainer.gate.evidence import Rule, Verdict
@@ -80,6 +81,8 @@ def not_measured(suite: str) -> str:
 
 
 def _percent(share: float) -> str:
-    """As many digits as tell it from 0 % and 100 %."""
-    text = f"{100 * share:.3g}" if share < 0.9 else f"{100 * share:.6g}"
-    return f"{text}%"
+    """Two digits of what it is away from 0 % or, beyond 90 %, from 100 %; three below that."""
+    if not 0.9 <= share < 1:
+        return f"{100 * share:.3g}%"
+    digits = 1 - math.floor(math.log10(100 * (1 - share)))
+    return f"{round(100 * share, digits):.10g}%"
