@@ -27,6 +27,24 @@ Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 COLOURS = ("color-contrast", "link-in-text-block")  # axe's rules that a theme can break
 STANDARDS = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")  # tags of axe's rules
+# Every text whose contrast to what is behind it is below 4.5
+CONTRAST = """() => {
+  const parse = text => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map(c => c / 255)
+    .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = node => { for (; node; node = node.parentElement) {
+    const colour = parse(getComputedStyle(node).backgroundColor);
+    if (colour.length === 3 || colour[3] > 0) return colour; } return [255, 255, 255]; };
+  const bad = [];
+  for (const node of document.querySelectorAll("body *")) {
+    if (![...node.childNodes].some(c => c.nodeType === 3 && c.data.trim())) continue;
+    if (node.closest("title, desc") || !node.getClientRects().length) continue;
+    const style = getComputedStyle(node), svg = node.closest("svg");
+    const [a, b] = [light(parse(svg ? style.fill : style.color)), light(behind(node))].sort((x, y) => y - x);
+    if ((a + 0.05) / (b + 0.05) < 4.5) bad.push(node.className + " " + node.textContent.trim().slice(0, 40));
+  }
+  return bad; }"""
 
 
 @dataclass(frozen=True)

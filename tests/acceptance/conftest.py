@@ -16,7 +16,7 @@ from tests.metrics_history import fill
 HISTORY = "ratchet_history"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open no other event loop can run in its thread
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("no chromium here: apt-get install chromium")

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from services.cli.comparison_page import page as made
-from tests.acceptance.test_page import CHROMIUM, CONTRAST, SWITCHES
+from tests.acceptance.browser import CHROMIUM, CONTRAST
 
 HOSTILE = (
     "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\n"
@@ -48,14 +48,6 @@ def document() -> dict[str, Any]:
         "asked": {"what": "prompts", "of": HOSTILE, "files": 6}, "device": "2 CPU threads",
         "confidence": 0.95, "subjects": subjects, "pairs": pairs, "agreements": agreements, "items": items,
     }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -9,27 +9,9 @@ from playwright.sync_api import Browser, Page
 from services.core.db import Database
 from services.core.models import Service, ServiceState
 from services.core.settings import Target
-from tests.acceptance.browser import CHROMIUM
+from tests.acceptance.browser import CHROMIUM, CONTRAST
 from tests.integration.metrics.rows import beat, fill
 from tests.integration.metrics.server import running
-
-CONTRAST = """() => {
-  const parse = text => text.match(/[\\d.]+/g).map(Number);
-  const light = ([r, g, b]) => [r, g, b].map(c => c / 255)
-    .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
-    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-  const behind = node => { for (; node; node = node.parentElement) {
-    const colour = parse(getComputedStyle(node).backgroundColor);
-    if (colour.length === 3 || colour[3] > 0) return colour; } return [255, 255, 255]; };
-  const bad = [];
-  for (const node of document.querySelectorAll("body *")) {
-    if (![...node.childNodes].some(c => c.nodeType === 3 && c.data.trim())) continue;
-    if (node.closest("title, desc") || !node.getClientRects().length) continue;
-    const style = getComputedStyle(node), svg = node.closest("svg");
-    const [a, b] = [light(parse(svg ? style.fill : style.color)), light(behind(node))].sort((x, y) => y - x);
-    if ((a + 0.05) / (b + 0.05) < 4.5) bad.push(node.className + " " + node.textContent.trim().slice(0, 40));
-  }
-  return bad; }"""
 
 pytestmark = [
     pytest.mark.browser,

@@ -8,6 +8,7 @@ import itertools
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -167,7 +168,12 @@ def client(world: tuple[World, Target]) -> Iterator[Callable[[str], int]]:
     fields = {"postgres_host": target.host, "postgres_port": target.port, "postgres_db": target.dbname}
     settings = Settings(**fields, postgres_user=target.user, postgres_password=target.password)
     metrics = create_app(settings)
-    yield lambda path: metrics.test_client().get(path).status_code
+
+    def status(path: str) -> int:
+        with closing(metrics.test_client().get(path)) as answer:  # a stream would go on
+            return answer.status_code
+
+    yield status
     for name in ("observer", "reader"):
         metrics.extensions[name].database.close()
 
