@@ -15,6 +15,10 @@ from services.cli.environment import Environment
 from services.cli.inert import inert
 from services.core.errors import ConfigurationError, StackError
 from services.core.models import Json
+from services.core.process import die_with_parent
+
+# A round may run beside it: threads that spin while they wait take the processor from those that work
+BESIDE_OTHERS = {"OMP_WAIT_POLICY": "PASSIVE"}
 
 
 def ask(
@@ -25,18 +29,19 @@ def ask(
     on_line: is given each other line it says, and tells whether that was for it. Raises ConfigurationError
     with what it refuses, StackError when it fails.
     """
-    hub = str(environment.settings.cache_dir / "huggingface")
+    hub, parent = str(environment.settings.cache_dir / "huggingface"), os.getpid()
     with (
         TemporaryFile("w+", encoding="utf-8") as answer,  # larger than a pipe holds
         subprocess.Popen(
             [sys.executable, "-m", module],
-            env={**os.environ, "HF_HOME": hub, **environment.variables},
+            env={**BESIDE_OTHERS, **os.environ, "HF_HOME": hub, **environment.variables},
             stdin=subprocess.PIPE,
             stdout=answer,
             stderr=subprocess.PIPE,
             text=True,
             encoding="utf-8",
             errors="replace",
+            preexec_fn=lambda: die_with_parent(parent),  # noqa: PLW1509  the command has one thread
         ) as child,
     ):
         assert child.stdin is not None

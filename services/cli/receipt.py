@@ -49,18 +49,26 @@ def run(
 
 
 def folder_of(asked: str, adapters_dir: Path) -> Path:
-    """`track/round-0001`, `track` for its champion, or a folder. Raises ReceiptError when there is none."""
+    """`track/round-0001`, `track` for its champion, `round-0001` where one track has it, or a folder.
+
+    Raises ReceiptError when there is none, or more than one.
+    """
     below = adapters_dir / asked
     is_below = not asked.startswith((".", "/", "~")) and below.is_dir()
     places = [below / publish.CURRENT, below] if is_below else [Path(asked).expanduser()]
-    found = next((place.resolve() for place in places if (place / publish.MANIFEST).is_file()), None)
-    if found is None:
+    if not is_below and "/" not in asked and adapters_dir.is_dir():
+        places += [track / asked for track in sorted(adapters_dir.iterdir())]
+    found = [place.resolve() for place in places if (place / publish.MANIFEST).is_file()]
+    if len(found) > 1 and not is_below:
+        named = ", ".join(f"{each.parent.name}/{each.name}" for each in found)
+        raise ReceiptError(f"{asked} is there more than once: name one of {named}")
+    if not found:
         empty = "has no champion: name a round of it" if is_below else "is no published adapter"
         raise ReceiptError(
             f"{asked} {empty}; expected TRACK, TRACK/round-0001 below {adapters_dir}, or a folder with a"
             f" {publish.MANIFEST}"
         )
-    return found
+    return found[0]
 
 
 def matches(content: Content, pattern: str) -> bool:

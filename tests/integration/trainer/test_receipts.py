@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -232,7 +233,7 @@ def test_the_command_says_it_in_words_and_as_json(
 ) -> None:
     life.round()
     folder = life.round()
-    for asked in ("traced", "traced/round-0002", str(folder), str(life.dir / "current")):
+    for asked in ("traced", "traced/round-0002", "round-0002", str(folder), str(life.dir / "current")):
         command.run(here, asked, verify=True, path=None, prove=None, as_json=False)
         said = capsys.readouterr().out
         assert "traced/round-0002: trained on 5 contents (3 new, 2 replayed)" in said
@@ -297,6 +298,13 @@ def test_what_is_no_adapter_is_said_to_be_none(life: Life, here: Environment, tm
     ):
         with pytest.raises(ReceiptError, match=message):
             command.run(here, asked, verify=False, path=None, prove=None, as_json=False)
+
+
+def test_a_round_that_two_tracks_have_is_to_be_named_with_its_track(life: Life, here: Environment) -> None:
+    folder = life.round()
+    shutil.copytree(folder, life.dir.parent / "other" / folder.name)
+    with pytest.raises(ReceiptError, match="more than once: name one of other/round-0001, traced/round-0001"):
+        command.run(here, "round-0001", verify=False, path=None, prove=None, as_json=False)
 
 
 # which adapters have learned from something
