@@ -1,15 +1,15 @@
 """Chromium without a window, and what is asked of every page in it."""
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Dialog, Page, sync_playwright
 
 from tests.metrics_history import HOSTILE, HOSTILE_SOURCE, TRACK
 
@@ -127,3 +127,31 @@ def first_paint(browser: Browser, url: str) -> float:
     painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
     context.close()
     return float(painted)
+
+
+@contextmanager
+def visiting(browser: Browser, base: str) -> Iterator[Callable[..., Page]]:
+    """Opens a path below `base`, each in a context of its own with the options of `Browser.new_context`.
+
+    At the end no page may have logged an error or opened a dialog.
+    """
+    errors: list[str] = []
+    contexts = []
+
+    def dismiss(dialog: Dialog) -> None:
+        errors.append(dialog.message)
+        dialog.dismiss()
+
+    def open_page(path: str = "", **options: Any) -> Page:
+        contexts.append(browser.new_context(**options))
+        page = contexts[-1].new_page()
+        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("dialog", dismiss)
+        page.goto(base + path, wait_until="load")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert errors == []

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from hashlib import sha256
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
 
 from tests import metrics_history
-from tests.acceptance.browser import CHROMIUM
+from tests.acceptance.browser import CHROMIUM, visiting
 
 SCORE = 65  # that some contents of the history have, below the threshold in force
 
@@ -20,23 +19,8 @@ pytestmark = [
 
 @pytest.fixture
 def visit(browser: Browser, history: str) -> Iterator[Callable[..., Page]]:
-    """Open a page of the history in a fresh context; at the end, it must have logged no error."""
-    errors: list[str] = []
-    contexts = []
-
-    def open_page(path: str, **options: Any) -> Page:
-        contexts.append(browser.new_context(**options))
-        page = contexts[-1].new_page()
-        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("dialog", lambda dialog: errors.append(dialog.message))
-        page.goto(history + path, wait_until="load")
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert errors == []
+    with visiting(browser, history) as visit:
+        yield visit
 
 
 def move(page: Page, score: int) -> None:

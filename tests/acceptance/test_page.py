@@ -1,7 +1,6 @@
 """The overview in a real browser: light, dark, on a phone, with and without JavaScript."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -9,7 +8,7 @@ from playwright.sync_api import Browser, Page
 from services.core.db import Database
 from services.core.models import Service, ServiceState
 from services.core.settings import Target
-from tests.acceptance.browser import CHROMIUM, CONTRAST
+from tests.acceptance.browser import CHROMIUM, CONTRAST, visiting
 from tests.integration.metrics.rows import beat, fill
 from tests.integration.metrics.server import running
 
@@ -29,22 +28,8 @@ def address(role_target: Callable[[str], Target], database: Database) -> Iterato
 
 @pytest.fixture
 def visit(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
-    """Open the page in a fresh context; at the end, it must have logged no error."""
-    errors: list[str] = []
-    contexts = []
-
-    def open_page(**options: Any) -> Page:
-        contexts.append(browser.new_context(**options))
-        page = contexts[-1].new_page()
-        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto(address, wait_until="load")
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert errors == []
+    with visiting(browser, address) as visit:
+        yield visit
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -11,7 +10,7 @@ from pydantic import SecretStr
 
 from services.core.db import Database, as_json
 from services.core.settings import Target
-from tests.acceptance.browser import CHROMIUM
+from tests.acceptance.browser import CHROMIUM, visiting
 from tests.conftest import ROLE_PASSWORD
 from tests.integration.metrics.server import running
 from tests.integration.metrics.test_rounds import database_of
@@ -46,23 +45,9 @@ def address(past: Database) -> Iterator[str]:
 
 @pytest.fixture
 def visit(browser: Browser, address: str, past: Database) -> Iterator[Callable[..., Page]]:
-    """Open a page in a fresh context; at the end, it must have logged no error."""
     beat(past, datetime.now(UTC))
-    errors: list[str] = []
-    contexts = []
-
-    def open_page(path: str, **options: Any) -> Page:
-        contexts.append(browser.new_context(**options))
-        page = contexts[-1].new_page()
-        page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto(address + path, wait_until="load")
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert errors == []
+    with visiting(browser, address) as visit:
+        yield visit
 
 
 def learn(database: Database, step: int) -> None:

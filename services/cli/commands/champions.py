@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from services.cli.commands import complete
-from services.cli.commands.options import Adapter, AnyTrack, AsJson, Reason, Track
+from services.cli.commands.options import Adapter, AnyTrack, AsJson, Limit, Reason, Track
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -13,9 +13,7 @@ app = typer.Typer(rich_markup_mode=None)
 @app.command()
 def adapters(
     track: AnyTrack = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, max=1000, help="How many of the newest.")
-    ] = 20,
+    limit: Limit = 20,
     as_json: AsJson = False,
 ) -> None:
     """List published adapters, their gains, the champion.

@@ -28,6 +28,7 @@ Adapter = Annotated[
         metavar="ADAPTER", help="As round-0003, below adapters/<track>.", autocompletion=complete.adapters
     ),
 ]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="How many of the newest.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="For the record.")]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait for the trainer's answer.")]
 Recipe = Annotated[

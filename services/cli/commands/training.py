@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from services.cli.commands import complete
-from services.cli.commands.options import AnyTrack, AsJson, NoWait, Reason, RecipeName, Track
+from services.cli.commands.options import AnyTrack, AsJson, Limit, NoWait, Reason, RecipeName, Track
 
 app = typer.Typer(rich_markup_mode=None)
 recipes = typer.Typer(
@@ -69,9 +69,7 @@ def resume(
 @app.command()
 def rounds(
     track: AnyTrack = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, max=1000, help="How many of the newest.")
-    ] = 20,
+    limit: Limit = 20,
     as_json: AsJson = False,
 ) -> None:
     """List rounds, newest first: how each ended, and its gain.
