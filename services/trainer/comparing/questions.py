@@ -62,10 +62,11 @@ def _of_json(line: str, number: int, path: Path) -> Prompt:
         raise ConfigurationError(f"{path}, line {number}: {exc}; {wanted}") from exc
     if not isinstance(fields, dict) or not isinstance(fields.get("prompt"), str) or not fields["prompt"]:
         raise ConfigurationError(f"{path}, line {number}: no prompt; {wanted}")
-    found: dict[str, object] = {name: fields[name] for name in FIELDS if fields.get(name) is not None}
-    if not all(isinstance(value, str) for value in found.values()):
+    given = {name: fields[name] for name in FIELDS if fields.get(name) is not None}
+    found = {name: value for name, value in given.items() if isinstance(value, str)}
+    if len(found) < len(given):
         raise ConfigurationError(f"{path}, line {number}: something other than text; {wanted}")
-    return Prompt(**{"name": f"line {number}", **found})  # type: ignore[arg-type]
+    return Prompt(**{"name": f"line {number}", **found})
 
 
 def held_out(tx: Transaction, subject: Subject) -> list[SampleSource]:
