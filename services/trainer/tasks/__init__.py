@@ -1,0 +1,1 @@
+"""Tasks that programs are learned from: read, split, vetted, stored, and given to rounds."""
