@@ -85,6 +85,10 @@ class Sandbox:
             _stop(private)
             raise
 
+    def beside(self) -> Self:
+        """Another connection to the same sandbox, for another thread; it is closed by itself."""
+        return type(self)(self._path, None, self._allow_unsandboxed)
+
     def run(
         self, programs: Sequence[Program], on_done: Callable[[Outcome], None] | None = None
     ) -> list[Outcome]:

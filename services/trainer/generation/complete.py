@@ -25,56 +25,66 @@ REFILLED = 1 / 8  # of the places are free: worth reading new prompts for
 Place = tuple[int, int]
 
 
-def complete(
+def complete(  # noqa: PLR0913  listeners and limits, which most leave out
     model: Any,
     tokenizer: Any,
     prompts: Sequence[Sequence[int]],
     request: Request,
     *,
+    counts: Sequence[int] | None = None,
     on_done: Callable[[int, int], None] | None = None,
+    on_row: Callable[[Place, Completion], None] | None = None,
     on_text: Callable[[Place, str], None] | None = None,
     memory_bytes: int | None = None,
     turn_tokens: int | None = None,
 ) -> list[list[Completion]]:
-    """`request.n` completions of every prompt of token ids, in order.
+    """`request.n` completions of every prompt of token ids, in order, or as many as `counts` says of each.
 
     model: a causal LM, bare or with adapters, on one device; its mode, attention and defaults are put back
     afterwards, and no global generator is used. What a row gets does not depend on its neighbours but for
     rounding, which differs between batches of different shapes: greedy ones are decided by the prompt,
     drawn ones by prompt, seed and the number of the sample.
 
-    on_done: hears after every turn how many completions there are, of how many; what it raises goes
-    through. on_text: hears after every turn the text so far of each row that goes on, by the numbers of its
-    prompt and sample; turn_tokens: how many are written between two. memory_bytes: for keys, values and
-    logits; by default most of what is free on a GPU, on the CPU 16 rows whatever they need. Raises
-    ConfigurationError for a prompt that leaves no room in the context, ValueError for one without a token.
+    Listeners hear after every turn, and what they raise goes through. on_done: how many completions there
+    are, of how many. on_row: each new completion, by the numbers of its prompt and sample. on_text: the
+    text so far of each row that goes on, by the same; turn_tokens: how many are written between two.
+
+    memory_bytes: for keys, values and logits; by default most of what is free on a GPU, on the CPU 16 rows
+    whatever they need. Raises ConfigurationError for a prompt that leaves no room in the context,
+    ValueError for one without a token.
     """
     causal_lm = causal_lm_of(model)
     _check(causal_lm.config.get_text_config(), prompts, request)
-    total = len(prompts) * request.n
+    samples = [request.n] * len(prompts) if counts is None else list(counts)
+    total = sum(samples)
     found: dict[Place, Completion] = {}
     with _ready(model, causal_lm):
-        work = _Work(Writer(causal_lm, tokenizer, request, memory_bytes, turn_tokens), prompts)
+        work = _Work(Writer(causal_lm, tokenizer, request, memory_bytes, turn_tokens), prompts, samples)
         while len(found) < total:
-            found.update(work.turn())
+            ended = work.turn()
+            found.update(ended)
+            if on_row is not None:
+                for place, completion in ended.items():
+                    on_row(place, completion)
             if on_done is not None:
                 on_done(len(found), total)
             if on_text is not None:
                 for row in work.rows:
                     on_text(row.place, work.writer.text(row.prompt, row.written))
-    return [[found[at, sample] for sample in range(request.n)] for at in range(len(prompts))]
+    return [[found[at, sample] for sample in range(count)] for at, count in enumerate(samples)]
 
 
 class _Work:
     """The rows that wait, longest prompts first, and those that are being written."""
 
-    def __init__(self, writer: Writer, prompts: Sequence[Sequence[int]]) -> None:
+    def __init__(self, writer: Writer, prompts: Sequence[Sequence[int]], samples: Sequence[int]) -> None:
         seconds = writer.request.seconds
         longest_first = sorted(range(len(prompts)), key=lambda at: -len(prompts[at]))
-        samples = range(writer.request.n)
         self.writer = writer
         self.until = math.inf if seconds is None else time.monotonic() + seconds
-        self.waiting = [Row((at, sample), prompts[at]) for at in longest_first for sample in samples]
+        self.waiting = [
+            Row((at, sample), prompts[at]) for at in longest_first for sample in range(samples[at])
+        ]
         self.rows: list[Row] = []
         self.batch: Batch | None = None
         self.most: float = math.inf  # rows, once there was no room for more

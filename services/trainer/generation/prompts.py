@@ -19,3 +19,13 @@ def prompt_ids(tokenizer: Any, text: str, *, chat: bool, instruction: str | None
         return [*encoder.begin, *encoder.plain([asked])[0]]
     around = frame(encoder)
     return [*around.before, *encoder.plain([asked])[0], *around.between, *around.lead]
+
+
+def asks_in_template(objective: str, tokenizer: Any) -> bool:
+    """Whether a model of a recipe with this objective is asked in the chat template, as it was trained.
+
+    A team is wherever there is a template (`reinforcement.prompting`).
+    """
+    if objective == "reinforcement":
+        return bool(getattr(tokenizer, "chat_template", None))
+    return objective == "completion_pairs"

@@ -19,6 +19,9 @@ class Request:
     # On a GPU: a token's step as one CUDA graph, where the model can be captured. How, and not what is asked:
     # results that are kept by a request's words are the same with it and without.
     graphs: bool = field(default=True, repr=False)
+    # The log-probability of each token written, at the temperature it is drawn at (1 for the likeliest) and
+    # without top-p; ids then end with the token in which the text did. The text is the same without.
+    logprobs: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.max_new_tokens < 1 or self.n < 1:
@@ -29,6 +32,11 @@ class Request:
             )
         if "" in self.stop:
             raise ValueError("an empty stop string ends every text: leave it out")
+
+    @property
+    def looks_at_text(self) -> bool:
+        """Whether a text may end by what it says."""
+        return bool(self.stop) or self.end is not None
 
     def ending(self, text: str) -> int | None:
         """Where the text ends, in characters; None while it does not."""
@@ -44,3 +52,10 @@ class Completion:
     text: str  # without what ended it
     ids: tuple[int, ...]  # as written, without the token that ended it; of stop strings they are there
     finished: bool  # False when it ran out of tokens or time
+    end: int | None = None  # the token that ended it, where one did
+    logprobs: tuple[float, ...] | None = None  # of `ids` and then of `end`, in nats; None where not asked for
+
+    @property
+    def action(self) -> tuple[int, ...]:
+        """All that the model chose: the ids, and the token that ended them."""
+        return self.ids if self.end is None else (*self.ids, self.end)

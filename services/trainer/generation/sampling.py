@@ -1,6 +1,6 @@
 """Draws of tokens that belong to a row, not to the batch it happens to be in."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -22,10 +22,32 @@ class Draws:
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:  # noqa: ARG002  transformers' signature
         """Scores (R, V): minus infinity but for the token drawn."""
-        uniform = self._uniform[:, self._step].to(scores.device)  # (R,)
+        self._uniform = self._uniform.to(scores.device)
+        drawn = choose(scores, self._uniform[:, self._step], self._temperature, self._top_p)
         self._step += 1
-        drawn = choose(scores, uniform, self._temperature, self._top_p)
         return torch.full_like(scores, -torch.inf).scatter_(1, drawn[:, None], 0.0)
+
+
+class Recorded:
+    """A logits processor that keeps the log-probability of the token that is left, step after step."""
+
+    def __init__(self, chosen: Callable[[Any, Any], Any], temperature: float) -> None:
+        """chosen: the processors whose likeliest token is taken; temperature: of the distribution."""
+        self._chosen, self._temperature = chosen, temperature
+        self._logprobs: list[Any] = []
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        """As the others leave the scores (R, V)."""
+        left = self._chosen(input_ids, scores)
+        taken = left.argmax(dim=-1, keepdim=True)  # as `generate` and the graphs take it
+        scores = scores.float() if self._temperature == 1 else scores.float() / self._temperature
+        self._logprobs.append(scores.gather(1, taken).squeeze(1) - scores.logsumexp(dim=-1))
+        return left
+
+    @property
+    def logprobs(self) -> Any:
+        """(R, tokens) float32, on the model's device."""
+        return torch.stack(self._logprobs, dim=1)
 
 
 def choose(scores: Any, uniform: Any, temperature: float, top_p: float) -> Any:

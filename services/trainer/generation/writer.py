@@ -13,7 +13,7 @@ from services.trainer.generation import graphs, memory
 from services.trainer.generation.batch import Batch, joined, prefill
 from services.trainer.generation.graphs import Turns
 from services.trainer.generation.request import Completion, Request
-from services.trainer.generation.sampling import Draws
+from services.trainer.generation.sampling import Draws, Recorded
 from services.trainer.samples.chance import draw
 from services.trainer.samples.encoder import END_OF_DOCUMENT
 
@@ -28,6 +28,7 @@ class Row:
     place: tuple[int, int]  # number of the prompt, number of the sample
     prompt: Sequence[int]
     written: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)  # of what is written, where they are asked for
 
 
 class Writer:
@@ -72,6 +73,9 @@ class Writer:
         if request.temperature > 0:
             uniform = [self._uniform(row, tokens) for row in rows]
             processors.append(Draws(uniform, request.temperature, request.top_p))
+        recorded = Recorded(processors, request.temperature or 1.0) if request.logprobs else None
+        if recorded is not None:
+            processors = LogitsProcessorList([recorded])
         new = None
         if self._turns is not None:
             new = self._turns.write(
@@ -83,6 +87,9 @@ class Writer:
         batch.mask = torch.cat([batch.mask, torch.ones_like(new)], dim=1)
         for row, ids in zip(rows, new.tolist(), strict=True):
             row.written += ids
+        if recorded is not None:
+            for row, logprobs in zip(rows, recorded.logprobs.tolist(), strict=True):
+                row.logprobs += logprobs
 
     def _generated(self, batch: Batch, tokens: int, processors: LogitsProcessorList) -> Any:
         """By transformers: the new tokens (R, at most `tokens`); the batch's cache has grown by them."""
@@ -105,11 +112,28 @@ class Writer:
         ids = row.written[: self.request.max_new_tokens]
         end = next((at for at, token in enumerate(ids) if token in self._ends), None)
         is_full = len(ids) == self.request.max_new_tokens
+        goes_on = end is None and not is_full and not at_once
+        if goes_on and not self.request.looks_at_text:
+            return None
+        ended_by = None if end is None else ids[end]
         ids = ids[:end]
         text = self.text(row.prompt, ids)
         cut = self.request.ending(text)
+        if goes_on and cut is None:
+            return None
         finished = cut is not None or end is not None
-        return Completion(text[:cut], tuple(ids), finished) if finished or is_full or at_once else None
+        if not self.request.logprobs:
+            return Completion(text[:cut], tuple(ids), finished, ended_by)
+        if cut is not None:
+            ids, ended_by = self._as_far_as_it_ends(row.prompt, ids), None
+        logprobs = row.logprobs[: len(ids) + (ended_by is not None)]
+        return Completion(text[:cut], tuple(ids), finished, ended_by, tuple(logprobs))
+
+    def _as_far_as_it_ends(self, prompt: Sequence[int], ids: list[int]) -> list[int]:
+        """Without the tokens behind the one that ends the text: a turn is written before it is looked at."""
+        while ids and self.request.ending(self.text(prompt, ids[:-1])) is not None:
+            ids = ids[:-1]
+        return ids
 
     def _uniform(self, row: Row, tokens: int) -> list[float]:
         """The row's own numbers for its next tokens, the same in whatever turns it is written."""

@@ -174,3 +174,23 @@ def test_progress_counts_completions(model: Any, tokenizer: Any) -> None:
     generation.complete(model, tokenizer, prompts(3), request, on_done=lambda *each: heard.append(each))
     assert heard[-1] == (6, 6)
     assert heard == sorted(heard)
+
+
+def test_as_many_completions_of_a_prompt_as_were_counted(model: Any, tokenizer: Any) -> None:
+    """What the first ones are does not depend on how many there are."""
+    asked, request = prompts(3), Request(max_new_tokens=6, temperature=1.0, n=4, seed=2)
+    found = generation.complete(model, tokenizer, asked, request, counts=[1, 4, 2])
+    of_each = generation.complete(model, tokenizer, asked, request)
+    assert found == [of_each[0][:1], of_each[1], of_each[2][:2]]
+
+
+def test_a_row_is_heard_of_once_before_the_progress_that_counts_it(model: Any, tokenizer: Any) -> None:
+    heard: dict[tuple[int, int], Completion] = {}
+    behind: list[int] = []
+    found = generation.complete(
+        model, tokenizer, prompts(20), Request(max_new_tokens=12, n=2),
+        on_row=heard.__setitem__,
+        on_done=lambda done, _: behind.append(done - len(heard)),
+    )  # fmt: skip
+    assert [[heard[at, sample] for sample in range(2)] for at in range(20)] == found
+    assert set(behind) == {0}
