@@ -9,7 +9,8 @@ second:
 - `p50_ms`, `p99_ms`: every page and both formats of /metrics, all answers together; the table above has them
   apart;
 - `health_p99_ms_64_streams`: /health while 64 event streams are open and events come;
-- `axe_violations`: what axe-core finds on every page in both themes; null without Chromium;
+- `first_paint_ms`: until Chromium paints the slowest page, with empty caches, the best of three visits;
+- `axe_violations`: what axe-core finds on every page in both themes; both are null without Chromium;
 - `js_kb`: all scripts together, as they are served; `cli_start_s`: `ratchet --help`, the median of nine.
 
 Ends with one line of JSON.
@@ -60,7 +61,7 @@ PATHS = (
     ("/adapters", HTML),
     ("/alerts", HTML),
 )
-STARTS = 9
+STARTS, VISITS = 9, 3
 
 
 def main() -> int:
@@ -95,12 +96,13 @@ def _measure(owner: Target, rows: int, seconds: float) -> dict[str, float | int 
             ]
             with streams(server.url, CAP):
                 health = _told(server.url, "/health", JSON, seconds, f" with {CAP} streams")
-            violations = axe_violations(server.url)
+            painted, violations = first_paint_ms(server.url), axe_violations(server.url)
     everything = Latencies(tuple(every))
     return {
         "p50_ms": everything.p50,
         "p99_ms": everything.quantile(0.99),
         "health_p99_ms_64_streams": health.quantile(0.99),
+        "first_paint_ms": painted,
         "axe_violations": violations,
     }
 
@@ -114,6 +116,19 @@ def _told(address: str, path: str, accept: str, seconds: float, when: str = "") 
         f"  p50 {found.p50:7.2f} ms  p99 {found.quantile(0.99):7.2f} ms  worst {max(found.values):7.2f} ms"
     )
     return found
+
+
+def first_paint_ms(address: str) -> float | None:
+    """None where there is no Chromium to ask."""
+    try:
+        from tests.acceptance import browser
+    except ImportError:
+        return None
+    if not browser.CHROMIUM:
+        return None
+    with browser.chromium() as opened:
+        pages = [path for path, accept in PATHS if accept == HTML]
+        return max(min(browser.first_paint(opened, address + path) for _ in range(VISITS)) for path in pages)
 
 
 def axe_violations(address: str) -> int | None:

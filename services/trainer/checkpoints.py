@@ -42,12 +42,17 @@ def path_of(folder: Path, step: int) -> Path:
     return folder / f"checkpoint-{step}"
 
 
+def unfinished_path(folder: Path, step: int) -> Path:
+    """Where the checkpoint of a step is until `finish`: others may put files there, and they are sealed too."""
+    return folder / f"{UNFINISHED}{step}"
+
+
 def write(folder: Path, step: int, tensors: "Mapping[str, Mapping[str, torch.Tensor]]", part: str) -> None:
     """Put groups of tensors, such as weights and moments, into the unfinished checkpoint of a step.
 
     `part` names the process whose part they are. OSError when the disk is full.
     """
-    target = folder / f"{UNFINISHED}{step}"
+    target = unfinished_path(folder, step)
     target.mkdir(parents=True, exist_ok=True)
     files = {
         target / f"{group}-{part}-{number}.safetensors": chunk
@@ -61,7 +66,7 @@ def write(folder: Path, step: int, tensors: "Mapping[str, Mapping[str, torch.Ten
 
 def finish(folder: Path, step: int, state: Json) -> Path:
     """Make what was written the checkpoint of the step: with its state, sealed, under its name."""
-    unfinished, finished = folder / f"{UNFINISHED}{step}", path_of(folder, step)
+    unfinished, finished = unfinished_path(folder, step), path_of(folder, step)
     unfinished.mkdir(parents=True, exist_ok=True)
     (unfinished / STATE).write_text(json.dumps(state, allow_nan=False), encoding="utf-8")
     if step:  # the first one has nothing to lose

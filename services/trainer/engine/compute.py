@@ -24,6 +24,7 @@ class Compute:
     keep_merged: every projection keeps its merged weight from step to step (2 bytes a weight in bf16).
     compiled: decoder layers are compiled for training, one graph for all alike; evaluation is not.
     in_fp8: products with frozen weights that have an adapter are made in FP8; nothing is merged then.
+    united: False leaves adapted layers as PEFT has them, for a model whose adapters are exchanged.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Compute:
         keep_merged: bool = True,
         compiled: bool = False,
         in_fp8: bool = False,
+        united: bool = True,
     ) -> None:
         self.model = model
         self._causal_lm = model.get_base_model() if hasattr(model, "get_base_model") else model
@@ -42,7 +44,7 @@ class Compute:
         dtype = self._causal_lm.get_input_embeddings().weight.dtype
         for number, layer in enumerate(self._causal_lm.base_model.layers):
             recomputed = number < recomputed_layers
-            for part in projection.plain(layer):
+            for part in projection.plain(layer) if united else ():
                 projection.unite(part, dtype, keep=keep_merged, save=recomputed, in_fp8=in_fp8)
                 self._united.append(part)
             if compiled:

@@ -17,16 +17,18 @@ from torch.distributed.tensor import DTensor
 from torch.nn.functional import linear
 
 from services.trainer.engine import fp8, nf4
+from services.trainer.engine.switched import Switched
 
 
 def plain(model: Any) -> list[Any]:
-    """The model's LoRA layers that can be one product: one adapter, no dropout, no DoRA."""
+    """The model's LoRA layers that can be one product: one adapter for good, no dropout, no DoRA."""
     return [
         part
         for part in model.modules()
         if isinstance(part, LoraLayer)
         and isinstance(getattr(part, "base_layer", None), torch.nn.Linear)
-        and len(part.active_adapters) == 1
+        and not isinstance(part, Switched)
+        and len(part.lora_A) == len(part.active_adapters) == 1
         and not part.lora_variant
         and all(isinstance(dropout, torch.nn.Identity) for dropout in part.lora_dropout.values())
     ]

@@ -39,19 +39,10 @@ def with_adapter(
         return PeftModel.from_pretrained(
             base, str(champion), is_trainable=True, config=config, torch_device=str(base.device)
         )
-    _check_targets(base, recipe)
     by_singular_values = recipe.init_lora_weights == "pissa"
     if by_singular_values:
         pissa.check(recipe)
-    config = LoraConfig(
-        r=recipe.lora_r,
-        lora_alpha=recipe.lora_alpha,
-        lora_dropout=recipe.lora_dropout,
-        target_modules="all-linear" if _everything(recipe) else list(recipe.target_modules),
-        use_dora=recipe.use_dora,
-        use_rslora=recipe.use_rslora,
-        task_type="CAUSAL_LM",
-    )
+    config = config_of(base, recipe)
     with torch.random.fork_rng():
         torch.manual_seed(recipe.seed)
         adapted = get_peft_model(base, config)
@@ -60,6 +51,23 @@ def with_adapter(
                 raise ValueError("PiSSA needs a folder to keep what its adapters began as")
             pissa.begin(adapted, start, distribution)
     return adapted
+
+
+def config_of(base: Any, recipe: Recipe) -> LoraConfig:
+    """What PEFT makes the recipe's adapters of.
+
+    Raises ConfigurationError when a target module is not in the architecture.
+    """
+    _check_targets(base, recipe)
+    return LoraConfig(
+        r=recipe.lora_r,
+        lora_alpha=recipe.lora_alpha,
+        lora_dropout=recipe.lora_dropout,
+        target_modules="all-linear" if _everything(recipe) else list(recipe.target_modules),
+        use_dora=recipe.use_dora,
+        use_rslora=recipe.use_rslora,
+        task_type="CAUSAL_LM",
+    )
 
 
 def save(adapted: Any, folder: Path, start: Path | None) -> None:
