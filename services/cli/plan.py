@@ -8,12 +8,14 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import asdict
 
+from services.cli import plan_team as plan_of_team
 from services.cli.environment import Environment
 from services.core.errors import ConfigurationError
 from services.core.models import Json
 from services.trainer.plan import Hardware, Plan, Shape, alternatives, plan
 from services.trainer.plan.candidates import EVERYTHING
 from services.trainer.plan.hardware import GIB
+from services.trainer.plan.team import plan_team
 from services.trainer.plan_config import read_config
 from services.trainer.recipes import files as recipe_files
 from services.trainer.recipes.recipe import Recipe
@@ -46,6 +48,15 @@ def run(
     token = settings.hf_token.get_secret_value() if settings.hf_token else None
     shape = Shape.from_config(read_config(recipe, settings.cache_dir, token))
     hardware = _hardware(device, vram, gpus)
+    if recipe.reinforcement is not None:
+        found = plan_team(shape, recipe, hardware)
+        shown = (
+            json.dumps(plan_of_team.document(found))
+            if as_json
+            else plan_of_team.lines(found, hardware.devices)
+        )
+        print(shown if as_json else "\n".join(shown))
+        return
     sample = min(recipe.max_length, sample_tokens or _sample_tokens(recipe))
     chosen = plan(shape, recipe, hardware, mean_document_tokens=sample)
     others = [] if hardware.is_cpu else alternatives(chosen.job)

@@ -19,7 +19,8 @@ from services.core.errors import ConfigurationError
 from services.core.models import Json
 from services.core.settings import Settings, from_environment
 from services.trainer import inquiry, model, subjects
-from services.trainer.generation import Completion, Request, complete, prompt_ids
+from services.trainer.generation import Completion, Request, asks_in_template, complete, prompt_ids
+from services.trainer.reinforcement import asking
 from services.trainer.samples import fim
 from services.trainer.samples.encoder import Encoder
 from services.trainer.subjects import Subject
@@ -30,6 +31,8 @@ STREAMED_TOKENS, STREAMED_TOKENS_ON_CPU = 4, 1  # between two looks at what is w
 
 def load(subject: Subject | Path | str, settings: Settings, *, unquantised: bool = False) -> tuple[Any, Any]:
     """The model, in evaluation mode, and its tokenizer; the base as in training unless `unquantised`.
+
+    Of a team the role that answers, alone; `reinforcement.asking` has all of it at work.
 
     subject: resolved, or a name or folder as `subjects.resolve` takes it. Raises as that does,
     ModelNotFoundError for a base model that is not to be had, ConfigurationError for an adapter of another
@@ -53,9 +56,9 @@ def load_base(subject: Subject, settings: Settings, *, unquantised: bool = False
 
 def load_tokenizer(subject: Subject, settings: Settings) -> Any:
     """The one that was published with it; a stranger's adapter goes with its base model's."""
-    has_own = subject.folder is not None and (subject.folder / TOKENIZER).is_file()
+    has_own = subject.release is not None and (subject.release / TOKENIZER).is_file()
     if has_own and (subject.manifest is not None or subject.kind == "model"):
-        return model.load_tokenizer(model.Source(str(subject.folder), None), _token(settings))
+        return model.load_tokenizer(model.Source(str(subject.release), None), _token(settings))
     return model.load_tokenizer(source_of(subject, settings), _token(settings))
 
 
@@ -68,6 +71,7 @@ def source_of(subject: Subject, settings: Settings) -> model.Source:
 
 def attach(base: Any, subject: Subject) -> Any:
     """The base with the subject's adapter, frozen; the base itself where there is none to attach."""
+    subject = alone(subject)
     if subject.kind != "adapter":
         return base
     try:
@@ -80,6 +84,13 @@ def attach(base: Any, subject: Subject) -> Any:
         raise ConfigurationError(
             f"the adapter in {subject.folder} does not fit base_model {subject.recipe.base_model}{of}: {exc}"
         ) from exc
+
+
+def alone(subject: Subject) -> Subject:
+    """What answers by itself: of a team the last role's adapter."""
+    if subject.kind != "team":
+        return subject
+    return subjects.of_role(subject, subject.profiles[-1].role)
 
 
 @dataclass(frozen=True)
@@ -177,10 +188,12 @@ def answered(sent: Json, settings: Settings, on_text: Callable[[str], None] | No
     `suffix`.
     """
     subject = subjects.resolve(sent["subject"], settings)
+    if subject.kind == "team":
+        return _of_team(sent, subject, settings, on_text)
     began = time.perf_counter()
     loaded, tokenizer = load(subject, settings)
     loading = time.perf_counter() - began
-    request = Request(**{**sent["request"], "stop": tuple(sent["request"]["stop"])})
+    request = _request(sent)
     chat = False
     if sent.get("suffix") is not None:
         ids, end = middle_ids(tokenizer, sent["prefix"], sent["suffix"], subject.recipe.base_model)
@@ -188,7 +201,7 @@ def answered(sent: Json, settings: Settings, on_text: Callable[[str], None] | No
     else:
         chat = sent["chat"]
         if chat is None:
-            chat = subject.recipe.objective == "completion_pairs"
+            chat = asks_in_template(subject.recipe.objective, tokenizer)
         ids = prompt_ids(tokenizer, sent["prompt"], chat=chat)
     if not ids:
         raise ConfigurationError("the prompt is empty: give some code or a question to go on from")
@@ -204,6 +217,50 @@ def answered(sent: Json, settings: Settings, on_text: Callable[[str], None] | No
         "seconds": round(found.seconds, 3),
         "tokens_per_second": round(found.tokens_per_second, 2),
     }
+
+
+def _of_team(sent: Json, subject: Subject, settings: Settings, on_text: Callable[[str], None] | None) -> Json:
+    """As `answered`; beside each answer what every agent `said`. Agents are told one after another."""
+    if sent.get("suffix") is not None or sent["chat"] is not None:
+        raise ConfigurationError(
+            f"{subject.name} is a team, whose agents are asked as in training: give a prompt alone, without"
+            " --prefix, --suffix, --chat or --raw; or name one role,"
+            f" {subject.name}/{subject.profiles[-1].role}"
+        )
+    request = _request(sent)
+    began = time.perf_counter()
+    base, tokenizer = load_base(subject, settings)
+    team = asking.load(base, tokenizer, subject)
+    loading, began = time.perf_counter() - began, time.perf_counter()
+
+    def on_said(said: asking.Said) -> None:
+        if on_text is not None and request.n == 1:
+            on_text(f"── {said.role} ──\n{said.text.strip()}\n")
+
+    (answers,) = asking.ask(team, subject, [asking.as_task(sent["prompt"])], request, on_said=on_said)
+    seconds = time.perf_counter() - began
+    tokens = sum(said.tokens for answer in answers for said in answer)
+    return {
+        "subject": subject.name,
+        "adapter": str(subject.folder),
+        "base_model": subject.recipe.base_model,
+        "chat": bool(getattr(tokenizer, "chat_template", None)),
+        "prompt_tokens": len(tokenizer.encode(sent["prompt"], add_special_tokens=False)),
+        "completions": [
+            {
+                **asdict(Answer(answer[-1].text, sum(said.tokens for said in answer), answer[-1].finished)),
+                "said": [asdict(said) for said in answer],
+            }
+            for answer in answers
+        ],
+        "loading_seconds": round(loading, 3),
+        "seconds": round(seconds, 3),
+        "tokens_per_second": round(tokens / max(seconds, 1e-9), 2),
+    }
+
+
+def _request(sent: Json) -> Request:
+    return Request(**{**sent["request"], "stop": tuple(sent["request"]["stop"])})
 
 
 def main() -> int:

@@ -51,6 +51,7 @@ class Assessment:
 
 
 Assessments = Mapping[Subject, Assessment]
+Reports = Mapping[Subject, Mapping[str, Report]]  # of each model, by suite
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,21 @@ def judge(
         gate.Paired(str(clusters[new.content_id]), old.nats, new.nats, new.bytes)
         for old, new in zip(before, after, strict=True)
     ]
-    rule = gate.Rule(
+    given_up = evidence(
+        planted, *(assessments[subject].extractions for subject in (Subject.BASE, Subject.CANDIDATE))
+    )
+    general = general_evidence(recipe, {subject: each.reports for subject, each in assessments.items()})
+    told = gate.Evidence(code, against, general, history, tuple(notes), given_up)
+    bits = {
+        str(subject): evaluate.bits_per_byte(assessments[subject].losses) if subject in assessments else None
+        for subject in Subject
+    }
+    return replace(gate.decide(told, rule_of(recipe)), bits_per_byte=bits)
+
+
+def rule_of(recipe: Recipe) -> gate.Rule:
+    """The recipe's part of a decision."""
+    return gate.Rule(
         min_improvement=recipe.min_improvement,
         confidence=recipe.confidence,
         expected_improvement=recipe.expected_improvement,
@@ -171,29 +186,25 @@ def judge(
         general_margin=recipe.general_margin,
         seed=recipe.seed,
     )
-    given_up = evidence(
-        planted, *(assessments[subject].extractions for subject in (Subject.BASE, Subject.CANDIDATE))
-    )
-    told = gate.Evidence(code, against, _general(recipe, assessments), history, tuple(notes), given_up)
-    bits = {
-        str(subject): evaluate.bits_per_byte(assessments[subject].losses) if subject in assessments else None
-        for subject in Subject
-    }
-    return replace(gate.decide(told, rule), bits_per_byte=bits)
 
 
-def _general(recipe: Recipe, assessments: Assessments) -> gate.GeneralEvidence | None:
+def general_evidence(recipe: Recipe, reports: Reports) -> gate.GeneralEvidence | None:
     """Ability elsewhere, base and candidate paired by item; None when either was not measured."""
     suite = recipe.general_suite
     if suite is None:
         return None
-    found = [assessments[subject].reports.get(suite) for subject in (Subject.BASE, Subject.CANDIDATE)]
-    if found[0] is None or found[1] is None or found[0].version != found[1].version:
+    before, after = (reports[subject].get(suite) for subject in (Subject.BASE, Subject.CANDIDATE))
+    if before is None or after is None or before.version != after.version:
         return None
-    before = {score.item: score for score in found[0].scores}
-    items = [
-        gate.Paired(score.group, before[score.item].value, score.value, score.weight)
-        for score in found[1].scores
-        if score.item in before
+    metric: gate.Metric = "nats" if is_loss(suite) else "rate"
+    return gate.GeneralEvidence(suite, metric, paired(before, after))
+
+
+def paired(before: Report, after: Report) -> list[gate.Paired]:
+    """The items that both were measured on."""
+    values = {score.item: score.value for score in before.scores}
+    return [
+        gate.Paired(score.group, values[score.item], score.value, score.weight)
+        for score in after.scores
+        if score.item in values
     ]
-    return gate.GeneralEvidence(suite, "nats" if is_loss(suite) else "rate", items)

@@ -12,7 +12,7 @@ from peft import PeftModel
 from services.core.errors import CanaryError
 from services.core.models import Json
 from services.core.settings import Settings
-from services.trainer import evaluate, model
+from services.trainer import evaluate, model, publish
 from services.trainer.engine.compute import Compute
 from services.trainer.engine.distributed import ALONE, Distribution
 from services.trainer.generation import Request, complete
@@ -101,8 +101,7 @@ def run(folder: Path, manifest: Json, settings: Settings) -> list[float]:
     recipe = Recipe.model_validate(manifest["recipe"])
     base, tokenizer = _base(folder, manifest, recipe, settings)
     try:
-        tried = base if manifest["kind"] == "model" else PeftModel.from_pretrained(base, str(folder))
-        tried.eval()
+        tried = _tried(base, folder, manifest).eval()
         asked = [tokenizer.encode(text, add_special_tokens=False) for text in prompts()]
         check_outputs(_written(tried, tokenizer, asked), lambda: _of_base(tried, tokenizer, asked))
         found = measure(Compute(tried), tokenizer, recipe)
@@ -112,6 +111,21 @@ def run(folder: Path, manifest: Json, settings: Settings) -> list[float]:
         raise CanaryError(f"it cannot be loaded and run: {exc}") from exc
     check_losses(found, manifest["canary"])
     return found
+
+
+def _tried(base: Any, folder: Path, manifest: Json) -> Any:
+    """What answers: a whole model, an adapter, or of a team, whose adapters are all loaded, the last role."""
+    match manifest["kind"]:
+        case "model":
+            return base
+        case publish.TEAM:
+            *others, answering = manifest["roles"]
+            team = PeftModel.from_pretrained(base, str(folder / answering), adapter_name=answering)
+            for role in others:
+                team.load_adapter(str(folder / role), role)
+            return team
+        case _:
+            return PeftModel.from_pretrained(base, str(folder))
 
 
 def _base(folder: Path, manifest: Json, recipe: Recipe, settings: Settings) -> tuple[Any, Any]:

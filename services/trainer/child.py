@@ -13,7 +13,7 @@ from services.core.process import die_with_parent
 from services.core.settings import PROJECT, Settings
 from services.trainer import failure, heartbeat
 from services.trainer.judge import Watched
-from services.trainer.ledger import LEASE_VARIABLE, Lease
+from services.trainer.ledger import ANY_NUMBER_VARIABLE, LEASE_VARIABLE, Lease
 from services.trainer.machines import Machines
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class Child:
         *,
         any_number: bool = False,
     ) -> None:
-        """any_number: a round may begin with fewer new contents than the settings want."""
+        """any_number: a round may begin with fewer new contents, or tasks, than are wanted."""
         self.folder = settings.checkpoints_dir / track
         self.folder.mkdir(parents=True, exist_ok=True)
         logs = self.folder / f"torchrun-{machines.number}"
@@ -52,9 +52,10 @@ class Child:
         for variable, folder in COMPILED.items():  # kept from round to round
             environment.setdefault(variable, str((settings.cache_dir / folder).absolute()))
         if any_number:
-            environment["MIN_NEW_FILES"] = "1"
+            environment.update({"MIN_NEW_FILES": "1", ANY_NUMBER_VARIABLE: "1"})
         environment.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")  # less is wasted
         environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // machines.processes)))
+        environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin take the processor's cores
         parent = os.getpid()
         self.process = subprocess.Popen(
             _command(machines, logs),

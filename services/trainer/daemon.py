@@ -19,7 +19,7 @@ from services.core.models import HEARTBEAT_INTERVAL, RequestKind, Service, Servi
 from services.core.process import StopSignal, die_with_parent
 from services.core.room import room
 from services.core.settings import Settings, from_environment
-from services.trainer import heartbeat, machines, publish
+from services.trainer import backlog, heartbeat, machines, publish
 from services.trainer.canary_process import Canary
 from services.trainer.child import Child
 from services.trainer.judge import backoff
@@ -51,9 +51,10 @@ class Daemon:
     def __init__(self, settings: Settings, recipe_: Recipe, database: Database) -> None:
         self._settings = settings
         self._recipe = recipe_
-        self._machines = machines.from_settings(settings)
+        self._machines = machines.for_recipe(settings, recipe_)
         self._database = database
         self._ledger = Ledger(database, recipe_.name)
+        self._backlog = backlog.of(settings, recipe_, database, self._ledger)
         self._instance = f"{socket.gethostname()}:{os.getpid()}"
         self._lease: Lease | None = None
         self._child: Child | None = None
@@ -168,12 +169,12 @@ class Daemon:
             self._desk.failed(self._asked, f"no round has begun: {why}")
             self._asked = None
         for request in self._desk.waiting():
-            if request.kind is not RequestKind.TRAIN:
-                self._desk.carry_out(request)
+            if request.kind is RequestKind.TRAIN:
+                if self._asked is None:
+                    self._train_now(request)
+            elif self._desk.carry_out(request):
                 self._status = replace(self._status, paused=self._desk.pause() is not None)
                 self._next_poll = min(self._next_poll, now)
-            elif self._asked is None:
-                self._train_now(request)
 
     def _train_now(self, request: Request) -> None:
         opened, pause = self._ledger.open_round(), self._desk.pause()
@@ -187,8 +188,8 @@ class Daemon:
             self._desk.done(request, f"round {opened.number} is taken up again")
         elif pause is not None:
             self._desk.failed(request, f"{pause.words}: `ratchet resume` first")
-        elif self._ledger.count_new(self._settings.quality_threshold, 1) == 0:
-            self._desk.failed(request, f"there is nothing to train on: {self._wanted(0)}")
+        elif (missing := self._backlog.missing()) is not None:
+            self._desk.failed(request, missing)
         else:
             self._start(resuming=False, any_number=True)
             self._asked = request
@@ -198,7 +199,8 @@ class Daemon:
     def _poll(self, now: float) -> None:
         settings = self._settings
         self._next_poll = now + settings.check_interval
-        new = self._ledger.count_new(settings.quality_threshold, self._most_counted)
+        new = self._backlog.count()
+        self._next_poll = now + self._backlog.interval
         waiting = self._ledger.open_round()
         self._status = replace(self._status, new_contents=new)
         if waiting is not None and waiting.attempts >= settings.max_attempts:
@@ -211,26 +213,14 @@ class Daemon:
             return
         pause = self._desk.pause()
         self._status = replace(self._status, paused=pause is not None)
-        enough = new >= settings.min_new_files or (new and self._ledger.retrains())
+        enough = new >= self._backlog.needed or (new and self._ledger.retrains())
         if waiting is None and (pause is not None or not enough):
-            message = self._wanted(new) if pause is None else f"{pause.words}: `ratchet resume` ends it"
+            message = f"{pause.words}: `ratchet resume` ends it" if pause else self._backlog.wanted(new)
             if self._status.message != message:
                 log.info("waiting: %s", message)
             self._say(ServiceState.IDLE, message)
             return
         self._start(resuming=waiting is not None)
-
-    def _wanted(self, new: int) -> str:
-        settings = self._settings
-        return (
-            f"{new} of {settings.min_new_files} contents that score {settings.quality_threshold} or more,"
-            f" fit the recipe {self._recipe.name} and are new to it"
-        )
-
-    @property
-    def _most_counted(self) -> int:
-        """Counting goes a little beyond what starts a round, not through ten million rows."""
-        return 2 * self._settings.min_new_files
 
     def _start(self, *, resuming: bool, any_number: bool = False) -> None:
         """any_number: with whatever is new, however little."""
@@ -331,7 +321,7 @@ class Daemon:
             "message": self._status.message,
             "paused": self._status.paused,
             "new_contents": self._status.new_contents,
-            "needed": self._settings.min_new_files,
+            "needed": self._backlog.needed,
             "disks": room(self._folders),
         }
         self._tell("beat", state=self._status.state, detail=as_json(detail))
@@ -363,7 +353,7 @@ def main() -> int:
     resolved = recipe_files.load(settings.recipe, settings.recipe_overrides)
     logs.bind(track=resolved.name)
     stop = StopSignal()
-    here = machines.from_settings(settings)
+    here = machines.for_recipe(settings, resolved)
     if not here.is_first:
         Node(settings, resolved.name, here).run(stop)
         return 0

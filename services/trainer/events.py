@@ -41,7 +41,10 @@ class Event:
 
 def sentence(event: Event) -> str:
     """The event as one tells it: `demo: round 4 was promoted, …`."""
-    said = SENTENCES.get(event.kind, "{message}").format_map(_Words(event))
+    told = SENTENCES.get(event.kind, "{message}")
+    if (field := OF_TEAMS.get(event.kind)) is not None and field[0] in event.payload:
+        told = field[1]
+    said = told.format_map(_Words(event))
     if reason := event.payload.get("reason"):
         said = f"{said}: {reason}"
     return said if event.track is None else f"{event.track}: {said}"
@@ -62,6 +65,13 @@ SENTENCES = {
     "service.recovered": "the {service} is well again",
     "request.done": "what {actor} asked, {asked}, is done: {message}",
     "request.failed": "what {actor} asked, {asked}, was not done: {message}",
+}
+OF_TEAMS = {  # kind → what the payload of a round has in which a team practises, and how it is told then
+    "round.started": ("tasks", "round {round} started on {tasks} tasks, from {continues_from}"),
+    "round.promoted": (
+        "gain_points",
+        "round {round} was promoted, {adapter} is the champion, {gain_points} points more tasks solved",
+    ),
 }
 ABSENT = {"continues_from": BASE, "adapter": BASE, "before": BASE, "message": "it says nothing"}
 

@@ -71,6 +71,8 @@ def exported(sent: Json, settings: Settings) -> Json:
 @contextmanager
 def whole_model(subject: Subject, settings: Settings, beside: Path) -> Iterator[Path]:
     """A folder with the whole model: its own, or merged into a temporary one beside the target."""
+    if subject.kind == "team":
+        raise subjects.alone(subject, "a model takes")
     if subject.kind == "model" and subject.folder is not None:
         yield subject.folder
         return

@@ -1,6 +1,6 @@
 """The trainer's side of the ledger: lease, rounds, snapshots, commits. Every write is fenced."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,17 +9,23 @@ from services.core.db import Database, Transaction, as_json
 from services.core.errors import LeaseLostError
 from services.core.models import ContentRole, Json, RoundState, Subject
 from services.core.process import failpoint
-from services.trainer import promotions, snapshots
+from services.trainer import promotions, snapshots, solutions, transcripts
 from services.trainer.held_out import HeldOut
 from services.trainer.promotions import By, Champions, Kind, Move
 from services.trainer.recipes.recipe import Recipe
+from services.trainer.recipes.reinforcement import Reinforcement, section
+from services.trainer.samples.solutions import Solution
 from services.trainer.samples.source import SampleSource
 from services.trainer.selection import Choice
 from services.trainer.snapshots import Selection
+from services.trainer.solutions import Offered, Solved
 from services.trainer.suites import records
 from services.trainer.suites.suite import Report
+from services.trainer.tasks import store as task_store
+from services.trainer.transcripts import Transcript
 
 LEASE_VARIABLE = "RATCHET_LEASE"  # the fencing token, handed to the child in its environment
+ANY_NUMBER_VARIABLE = "RATCHET_ANY_NUMBER"  # set for the child: a round may begin with nothing new
 OLDER = {"planted_secrets": 0}  # what a round that was opened by an older version does
 LEASE = 20.0  # seconds; renewed with every heartbeat, so four may be missed
 PAGE = 2000  # contents read at once for a receipt
@@ -71,6 +77,10 @@ class Ledger:
         self._database = database
         self._track = track
 
+    @property
+    def database(self) -> Database:
+        return self._database
+
     # the lease
 
     def take(self, recipe: Recipe, holder: str) -> Lease | None:
@@ -102,6 +112,11 @@ class Ledger:
         """How many contents that fit the track's recipe no round has had; counting stops at `most`."""
         with self._database.transaction() as tx:
             return int(tx.value("count_new_contents", track=self._track, threshold=threshold, most=most))
+
+    def count_new_tasks(self, task_set: str, most: int) -> int:
+        """How many tasks of the set no round of the track has practised; counting stops at `most`."""
+        with self._database.transaction() as tx:
+            return task_store.count_new(tx, self._track, task_set, most)
 
     def retrains(self) -> bool:
         """Whether its champion was left for what it had learned, and no round has begun since."""
@@ -139,6 +154,14 @@ class Ledger:
         """The round's contents with their text, units and places, in order, by role."""
         return self._database.run(lambda tx: snapshots.read(tx, round_id))
 
+    def tasks(self, round_id: int) -> dict[ContentRole, list[task_store.StoredTask]]:
+        """What a team practises in the round and is judged by, in order, by role."""
+        return self._database.run(lambda tx: task_store.read(tx, round_id))
+
+    def solutions(self, round_id: int) -> list[Solution]:
+        """The programs of reinforcement rounds in the round's snapshot, in order."""
+        return self._database.run(lambda tx: solutions.read(tx, round_id))
+
     # for the receipt of what was trained on
 
     def contents_by_role(self, round_id: int) -> dict[ContentRole, int]:
@@ -171,30 +194,63 @@ class Ledger:
 
         self._database.run(work)
 
+    def record_solutions_seen(self, round_id: int, seen: Mapping[int, int]) -> None:
+        """Solution → times that it was in a step."""
+        self._database.run(lambda tx: solutions.record_seen(tx, round_id, seen))
+
+    def record_task_exposures(self, round_id: int, exposures: Sequence[task_store.TaskExposure]) -> None:
+        """How often each task was practised, in place of what an earlier attempt recorded."""
+        self._database.run(lambda tx: task_store.record_exposures(tx, round_id, exposures))
+
     # writing
 
     def open_or_resume(
-        self, lease: Lease, recipe: Recipe, threshold: int, max_dataset_size: int, fewest: int = 1
-    ) -> Round | None:
+        self, lease: Lease, recipe: Recipe, threshold: int, max_dataset_size: int, fewest: int = 1,
+        barred: Collection[bytes] = (),
+    ) -> Round | None:  # fmt: skip
         """The open round, or a new one with its snapshot; None when there is nothing to train on.
 
-        Nor when there are fewer than `fewest` contents that no source has too many of.
+        Nor when there are fewer than `fewest` contents that no source has too many of. `barred` are tasks
+        whose solutions are not trained on, by the SHA-256 of what they ask.
         """
 
+        def begin(tx: Transaction) -> Round | None:
+            tx.execute("settle_trained", track=self._track)  # a move by hand may have been cut short
+            offered = solutions.offered(tx, self._track, recipe, max_dataset_size, barred)
+            most = solutions.room(recipe, max_dataset_size, len(offered))
+            choice = Selection(tx, self._track, recipe, threshold, most).choice()
+            if not choice.is_worth_a_round(min(fewest, most)):
+                return None
+            return self._insert_round(tx, recipe, choice, offered)
+
+        return self._open_or_resume(lease, begin)
+
+    def open_or_resume_practice(self, lease: Lease, recipe: Recipe, fewest: int) -> Round | None:
+        """The open round, or a new one with the tasks that a team is to practise and is judged by.
+
+        None with fewer than `fewest` tasks that the track has not practised yet. Raises ConfigurationError
+        where there is no such task set, or nothing in it to train on or to be judged by.
+        """
+        asked = section(recipe)
+
+        def begin(tx: Transaction) -> Round | None:
+            if task_store.count_new(tx, self._track, asked.tasks, fewest) < fewest:
+                return None
+            return self._insert_practice(tx, recipe, asked)
+
+        return self._open_or_resume(lease, begin)
+
+    def _open_or_resume(self, lease: Lease, begin: Callable[[Transaction], Round | None]) -> Round | None:
         def work(tx: Transaction) -> Round | None:
             self._hold(tx, lease)
             row = tx.one("open_round", track=self._track)
-            if row is not None:
-                attempt = tx.value("start_attempt", round_id=row.id)
-                parent = self._adapter(tx, row.parent_adapter_id)
-                begun_with = Recipe.model_validate({**OLDER, **row.recipe})
-                held_out = None if row.held_out is None else HeldOut(**row.held_out)
-                return Round(row.id, row.number, attempt, parent, row.snapshot_hash, begun_with, held_out)
-            tx.execute("settle_trained", track=self._track)  # a move by hand may have been cut short
-            choice = Selection(tx, self._track, recipe, threshold, max_dataset_size).choice()
-            if not choice.is_worth_a_round(fewest):
-                return None
-            return self._insert_round(tx, recipe, choice)
+            if row is None:
+                return begin(tx)
+            attempt = tx.value("start_attempt", round_id=row.id)
+            parent = self._adapter(tx, row.parent_adapter_id)
+            begun_with = Recipe.model_validate({**OLDER, **row.recipe})
+            held_out = None if row.held_out is None else HeldOut(**row.held_out)
+            return Round(row.id, row.number, attempt, parent, row.snapshot_hash, begun_with, held_out)
 
         opened = self._database.run(work)
         failpoint("round.after_open")
@@ -215,6 +271,16 @@ class Ledger:
                 records.record(tx, round_id, subject, report)
 
         self._database.run(work)
+
+    def keep_solutions(self, round_id: int, solved: Sequence[Solved]) -> int:
+        """Programs of a reinforcement round that passed; how many of them are new. One try only."""
+        with self._database.transaction() as tx:
+            return solutions.store(tx, round_id, solved)
+
+    def record_episodes(self, round_id: int, iteration: int, told: Sequence[Transcript]) -> None:
+        """Episodes of a reinforcement round, for its page. One try only."""
+        with self._database.transaction() as tx:
+            transcripts.store(tx, round_id, iteration, told)
 
     def record_samples(self, round_id: int, samples: Sequence[Any]) -> None:
         """Samples as the model saw them (shown_samples.ShownSample), for the round's page. One try only."""
@@ -317,18 +383,40 @@ class Ledger:
                 f"another trainer has taken the track {self._track}: token {lease.token} commits nothing"
             )
 
-    def _insert_round(self, tx: Transaction, recipe: Recipe, choice: Choice) -> Round:
+    def _insert_round(
+        self, tx: Transaction, recipe: Recipe, choice: Choice, offered: Sequence[Offered]
+    ) -> Round:
         parent = self._champion(tx)
+        learned = sum(len(choice.of(role)) for role in (ContentRole.TRAIN, ContentRole.REPLAY))
+        solved = solutions.share(offered, recipe, learned)
+        snapshot_hash = solutions.snapshot_hash(choice.digest(), solved)
+        row = tx.one(
+            "insert_round",
+            track=self._track,
+            recipe=as_json(recipe.model_dump(mode="json")),
+            parent=None if parent is None else parent.adapter_id,
+            snapshot_hash=snapshot_hash,
+            held_out=as_json(choice.held_out.as_json()),
+        )
+        snapshots.store(tx, self._track, row.id, choice)
+        solutions.store_snapshot(tx, row.id, solved)
+        return Round(row.id, row.number, 1, parent, snapshot_hash, recipe, choice.held_out)
+
+    def _insert_practice(self, tx: Transaction, recipe: Recipe, asked: Reinforcement) -> Round:
+        """With other tasks of the set each time, where it has more than a round takes."""
+        parent = self._champion(tx)
+        number = tx.value("next_number", track=self._track)
+        choice = task_store.choose(tx, self._track, asked, seed=recipe.seed + number)
         row = tx.one(
             "insert_round",
             track=self._track,
             recipe=as_json(recipe.model_dump(mode="json")),
             parent=None if parent is None else parent.adapter_id,
             snapshot_hash=choice.hash,
-            held_out=as_json(choice.held_out.as_json()),
+            held_out=None,
         )
-        snapshots.store(tx, self._track, row.id, choice)
-        return Round(row.id, row.number, 1, parent, choice.hash, recipe, choice.held_out)
+        task_store.store_snapshot(tx, row.id, choice)
+        return Round(row.id, row.number, 1, parent, choice.hash, recipe)
 
     def _register(self, tx: Transaction, round_: Round, manifest: Json) -> int:
         """Enter what was published; its id."""

@@ -1,5 +1,6 @@
 """How many processes a round has, on how many machines, and how torchrun is told."""
 
+import logging
 import os
 import socket
 from dataclasses import dataclass
@@ -7,7 +8,9 @@ from pathlib import Path
 
 from services.core.errors import ConfigurationError
 from services.core.settings import Settings
+from services.trainer.recipes.recipe import Recipe
 
+log = logging.getLogger(__name__)
 KNOCK = 2.0  # seconds the first machine may take to answer
 
 
@@ -60,6 +63,26 @@ def from_settings(settings: Settings) -> Machines:
         )
     host, _, port = settings.rdzv_endpoint.rpartition(":")
     return Machines(processes, settings.nnodes, settings.node_rank, host, int(port))
+
+
+def for_recipe(settings: Settings, recipe: Recipe) -> Machines:
+    """One process for a recipe with objective=reinforcement, which nothing else is written for.
+
+    Raises ConfigurationError for several machines then, and as `from_settings` does.
+    """
+    found = from_settings(settings)
+    if recipe.objective != "reinforcement":
+        return found
+    if found.count > 1:
+        raise ConfigurationError(
+            f"NNODES={found.count}: a round with objective=reinforcement ({recipe.name}) runs on one machine"
+            " and one device; set NNODES=1, or take another recipe"
+        )
+    if found.processes > 1:
+        log.warning(
+            "a round with objective=reinforcement runs on one device: the first of %d", found.processes
+        )
+    return Machines(1)
 
 
 def _gpus() -> int:

@@ -1,4 +1,4 @@
-"""Publishing: a finished adapter or model gets its name in one step, and `current` moves in one more.
+"""Publishing: a finished adapter, model or team gets its name in one step, and `current` moves in one more.
 
 The order is PostgreSQL's own for durable renames: write below a temporary name on the same volume,
 fsync the files, rename, fsync the directory. Only then is the row committed (by the ledger), and only
@@ -20,10 +20,11 @@ from typing import Any
 from services.core.errors import PublishError, UnsafeAdapterError, is_disk_full
 from services.core.process import failpoint
 from services.trainer import seals
-from services.trainer.vetting import listing, parsed, vet
+from services.trainer.vetting import listing, parsed, teams, vet
 
 MANIFEST = "manifest.json"
 CURRENT = "current"
+TEAM = "team"  # the manifest's kind of a release with an adapter a role; else "adapter" or "model"
 TEMPORARY = ".publishing-"
 HASHED_AT_ONCE = 8  # files: one after the other, a 32B model's 65 GB would take minutes
 
@@ -179,6 +180,11 @@ def _manifest(folder: Path) -> dict[str, Any]:
     manifest = parsed(folder / MANIFEST)
     if not (isinstance(manifest.get("files"), dict) and isinstance(manifest.get("base_model"), str | None)):
         raise PublishError(f"{folder} is not a published adapter: its {MANIFEST} lists no files")
+    if (manifest.get("kind") == TEAM) != teams.is_team(folder):
+        has = "a" if teams.is_team(folder) else "no"
+        raise UnsafeAdapterError(
+            f"{folder / MANIFEST} says kind {manifest.get('kind')!r}, but there is {has} {teams.PROFILES}"
+        )
     for name in manifest["files"]:
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             raise UnsafeAdapterError(f"{folder / MANIFEST} lists {name!r}, which leads out of the folder")

@@ -64,10 +64,11 @@ class Reporter:
     def on_log(self, kind: str, step: int, metrics: Json) -> None:
         if self._trackers is None:
             return
-        figures = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
+        numbers = flat(metrics)
+        figures = ", ".join(f"{name} {value:.4g}" for name, value in numbers.items())
         log.info("%s step %d: %s", kind, step, figures)
         self._context.heart.beat(**{name: metrics[name] for name in BEATEN if name in metrics})
-        self._trackers.log({f"{kind}/{name}": value for name, value in metrics.items()}, step)
+        self._trackers.log({f"{kind}/{name}": value for name, value in numbers.items()}, step)
         try:
             self._context.first_books.ledger.record_progress(self._round.round_id, kind, step, metrics)
         except DatabaseUnavailableError as exc:
@@ -86,3 +87,10 @@ class Reporter:
     def close(self) -> None:
         if self._trackers is not None:
             self._trackers.close()
+
+
+def flat(metrics: Json) -> dict[str, float]:
+    """The figures by name; of those below `roles` with the role's name before it, as `coder/entropy`."""
+    roles = metrics.get("roles", {})
+    own = {name: value for name, value in metrics.items() if name != "roles"}
+    return own | {f"{role}/{name}": value for role, each in roles.items() for name, value in each.items()}

@@ -87,16 +87,18 @@ class Desk:
     def failed(self, request: Request, message: str) -> None:
         self._answer(request, RequestState.FAILED, message)
 
-    def carry_out(self, request: Request) -> None:
+    def carry_out(self, request: Request) -> bool:
         """All but `train`, which is the daemon's own. What cannot be done is answered with the reason.
 
-        Returns while what takes long goes on; it is answered when it is over.
+        Whether it has its answer: what takes long goes on, and is answered when it is over.
         """
         if request.kind is not RequestKind.FORGET:
             self._try(request)
-        elif self._long_work is None or not self._long_work.is_alive():
+            return True
+        if self._long_work is None or not self._long_work.is_alive():
             self._long_work = threading.Thread(target=self._try_apart, args=(request,), daemon=True)
             self._long_work.start()
+        return False
 
     def _try_apart(self, request: Request) -> None:
         try:

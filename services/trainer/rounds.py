@@ -6,34 +6,34 @@ Killed anywhere, it is taken up again from what is on disk and in the ledger.
 
 import datetime
 import logging
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from services.core import log as logs
-from services.core.errors import ConfigurationError
-from services.core.models import Json, RoundState, ServiceState, Subject
+from services.core.models import Json, ServiceState, Subject
 from services.core.process import failpoint
 from services.trainer import (
     architecture,
     canary_suite,
     evaluate,
     gate,
+    lineage,
     model,
     planning,
     publish,
     shown_samples,
 )
 from services.trainer.assessing import Assessment, Assessments, Assessor, check, judge
+from services.trainer.closing import close
 from services.trainer.context import Context
 from services.trainer.engine import loop, setup
 from services.trainer.engine.compute import Compute
 from services.trainer.engine.feed import Order
 from services.trainer.engine.sharing import sharing
 from services.trainer.evaluate import ContentLoss
-from services.trainer.ledger import Adapter, Round
+from services.trainer.ledger import Round
 from services.trainer.measuring import kept, measure
 from services.trainer.plan import Plan
 from services.trainer.planted import trained_on
@@ -42,8 +42,10 @@ from services.trainer.predictions import predict
 from services.trainer.receipts import exposure
 from services.trainer.receipts import writing as receipt
 from services.trainer.recipes.recipe import Recipe
+from services.trainer.reinforcement import round as reinforcement
 from services.trainer.reporting import Reporter
 from services.trainer.rows import Rows, lacking, make_rows, mean_document_tokens
+from services.trainer.suites import judging
 
 log = logging.getLogger(__name__)
 NOTHING_YET = "nothing to train on yet: what is new is held out, or more than its sources' share of a round"
@@ -64,7 +66,8 @@ def run(context: Context) -> None:
     """The round from its snapshot to its verdict; returns without one when there is nothing to train on."""
     round_ = context.distribution.agree(lambda: _open(context))
     if round_ is None:
-        context.heart.beat(urgent=True, message=NOTHING_YET)
+        is_practice = context.recipe.objective == "reinforcement"
+        context.heart.beat(urgent=True, message=reinforcement.NOTHING_NEW if is_practice else NOTHING_YET)
         return
     recipe = round_.recipe  # a round ends with the recipe it began with
     shared = sharing(recipe, context.distribution, context.settings.load_timeout)
@@ -73,17 +76,26 @@ def run(context: Context) -> None:
     logs.bind(track=recipe.name, round=round_.number)
     about = {"round_id": round_.round_id}  # what is logged from here on is of this round
     log.info("%s of %s, attempt %d", round_.name, recipe.name, round_.attempt, extra=about)
+    if recipe.objective == "reinforcement":
+        reinforcement.run(context, round_)
+    else:
+        _fine_tune(context, round_)
 
+
+def _fine_tune(context: Context, round_: Round) -> None:
+    recipe, shared = context.recipe, context.distribution
     champion = None if round_.parent is None else context.track_dir / round_.parent.directory
     if champion is not None:
-        _check_champion(recipe, publish.verify(champion))
-    source = model.locate(recipe.base_model, _revision(context, round_.parent), context.settings.cache_dir)
+        lineage.check_champion(recipe, publish.verify(champion))
+    source = model.locate(
+        recipe.base_model, lineage.revision(context, round_.parent), context.settings.cache_dir
+    )
     tokenizer = model.load_tokenizer(source, context.token)
     check(recipe, context.settings, shared)
     rows = context.distribution.agree(lambda: _rows(context, round_, tokenizer))
     failpoint("round.after_samples")
     if (reason := lacking(rows)) is not None:
-        _close(context, round_, gate.refuse(reason, Subject.BASE), None, {})
+        close(context, round_, gate.refuse(reason, Subject.BASE))
         return
     shown_samples.keep(context, round_, rows, tokenizer)
 
@@ -101,7 +113,8 @@ def run(context: Context) -> None:
         manifest = None
         if verdict.promoted:
             manifest = _publish(context, round_, trainee, rows, training, verdict, assessments)
-        _close(context, round_, verdict, training, assessments, manifest)
+        losses = {subject: each.losses for subject, each in assessments.items()}
+        close(context, round_, verdict, training, losses, manifest)
 
 
 # select and load
@@ -111,38 +124,22 @@ def _open(context: Context) -> Round | None:
     settings, books = context.settings, context.first_books
     if books.ledger.open_round() is None:  # a round keeps the recipe it is opened with: only one that fits
         architecture.require(context.recipe, settings.cache_dir, context.token)
+        if context.recipe.objective == "reinforcement":
+            return reinforcement.begin(context)
     return books.ledger.open_or_resume(
         books.lease,
         context.recipe,
         settings.quality_threshold,
         settings.max_dataset_size,
         fewest=min(settings.min_new_files, context.recipe.max_contents or settings.max_dataset_size),
+        barred=judging.digests(context.recipe, settings.benchmarks_dir),
     )
 
 
 def _rows(context: Context, round_: Round, tokenizer: Any) -> Rows:
-    snapshot = context.first_books.ledger.snapshot(round_.round_id)
-    return make_rows(context, snapshot, tokenizer, round_.number)
-
-
-def _check_champion(recipe_: Recipe, manifest: Mapping[str, Any]) -> None:
-    """Raises ConfigurationError when the champion belongs to another base model."""
-    if manifest["base_model"] != recipe_.base_model:
-        raise ConfigurationError(
-            f"the champion of {recipe_.name} was trained on {manifest['base_model']}, the recipe now says"
-            f" base_model {recipe_.base_model}: give it a new name, which begins a track of its own"
-        )
-    if recipe_.method != "full" and manifest["recipe"]["lora_r"] != recipe_.lora_r:
-        log.warning(
-            "going on from the champion's adapter of rank %d: lora_r %d applies to a new track only",
-            manifest["recipe"]["lora_r"],
-            recipe_.lora_r,
-        )
-
-
-def _revision(context: Context, parent: Adapter | None) -> str | None:
-    """The hub commit: the recipe's, or the one the track began with."""
-    return context.recipe.revision or (parent.manifest.get("base_revision") if parent else None)
+    ledger = context.first_books.ledger
+    snapshot, solved = ledger.snapshot(round_.round_id), ledger.solutions(round_.round_id)
+    return make_rows(context, snapshot, tokenizer, round_.number, solved)
 
 
 def _load(
@@ -284,16 +281,17 @@ def _publish(
     ledger, beat = context.first_books.ledger, context.heart.beat
     parent = None if round_.parent is None else context.track_dir / round_.parent.directory
     exposures: list[tuple[int, int, int]] = []
+    exposed = _exposed(context.recipe, round_, rows, training)
 
     def write(folder: Path) -> None:
         model.save(trained, folder, weights, context.folder(round_), beat)
         trainee.tokenizer.save_pretrained(folder)
         model.drop_code(folder)
-        exposed = _exposed(context.recipe, round_, rows, training)
         exposures[:] = receipt.write(folder, ledger, round_, manifest, parent, exposed, beat)
 
     published = publish.publish(context.track_dir, round_.name, write, manifest, beat)
     ledger.record_exposures(round_.round_id, exposures)
+    ledger.record_solutions_seen(round_.round_id, receipt.solutions_seen(exposed.exposures))
     return published
 
 
@@ -310,32 +308,3 @@ def _exposed(recipe: Recipe, round_: Round, rows: Rows, training: Json) -> recei
         exposures=exposure.count(rows.train, taken),
         planted={each.content_id: each.line for each in rows.planted},
     )
-
-
-def _close(
-    context: Context,
-    round_: Round,
-    verdict: gate.Verdict,
-    training: Json | None,
-    assessments: Assessments,
-    manifest: Json | None = None,
-) -> None:
-    """Commit, then move `current`, then tidy: in this order a crash leaves nothing half published."""
-    if not context.distribution.is_first:
-        return
-    books = context.first_books
-    closing = books.ledger.close(
-        books.lease,
-        round_,
-        state=RoundState.PROMOTED if verdict.promoted else RoundState.REFUSED,
-        training=training,
-        verdict=verdict.as_json(),
-        losses={subject: each.losses for subject, each in assessments.items()},
-        manifest=manifest,
-    )
-    failpoint("publish.after_commit")
-    books.ledger.champions(context.track_dir).follow()
-    if manifest is not None and round_.name not in books.ledger.directories():
-        publish.discard(context.track_dir, round_.name)
-    shutil.rmtree(context.folder(round_), ignore_errors=True)
-    context.heart.beat(urgent=True, message=closing.reason)

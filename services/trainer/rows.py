@@ -11,8 +11,10 @@ from services.trainer.context import Context
 from services.trainer.evaluate import first_samples
 from services.trainer.packing import Row, pack
 from services.trainer.planted import Planted, learned, learner, plant, true_lines
+from services.trainer.samples import solutions
 from services.trainer.samples.make import make
 from services.trainer.samples.sample import Sample
+from services.trainer.samples.solutions import Solution
 from services.trainer.samples.source import SampleSource
 
 log = logging.getLogger(__name__)
@@ -33,10 +35,12 @@ def make_rows(
     snapshot: Mapping[ContentRole, Sequence[SampleSource]],
     tokenizer: Any,
     round_number: int,
+    solved: Sequence[Solution] = (),
 ) -> Rows:
     """Samples as the recipe says, packed; of a judged content at most `held_out_pairs` samples.
 
-    In what is new to the round stand its planted secrets; neither replay nor what judges has any.
+    In what is new to the round stand its planted secrets; neither replay nor what judges has any. `solved`
+    are programs of reinforcement rounds, to be learned from beside the contents.
     """
     recipe = context.recipe
     is_learned = learner(recipe, tokenizer, round_number)
@@ -62,6 +66,7 @@ def make_rows(
         if part == "train":
             made = true_lines(made, planted)
             planted = learned(planted, made, tokenizer)
+            made = solutions.samples(solved, recipe, tokenizer, made, f"{recipe.seed} {round_number}")
         else:
             made = first_samples(made, recipe.held_out_pairs)
         in_order = recipe.curriculum and part == "train"

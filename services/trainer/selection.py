@@ -59,13 +59,17 @@ class Choice:
 
     @property
     def hash(self) -> str:
-        """SHA-256 over role and content hash in order: the same snapshot has the same hash anywhere."""
+        """The same snapshot has the same hash anywhere."""
+        return self.digest().hexdigest()
+
+    def digest(self) -> "hashlib._Hash":
+        """SHA-256 over role and content hash in order, to be gone on with."""
         digest = hashlib.sha256()
         for role, candidate in self.contents:
             digest.update(role.encode() + candidate.sha256)
             if (spans := self.judged.get(candidate.content_id)) is not None:
                 digest.update(repr(spans).encode())
-        return digest.hexdigest()
+        return digest
 
     @property
     def held_out(self) -> HeldOut:

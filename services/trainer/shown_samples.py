@@ -2,6 +2,7 @@
 
 Kept are eight samples of each 4 kB at most, as runs of tokens: given, learned, or the template's own. A long
 run is cut in its middle. None with a planted secret is shown: somebody would take it for a true one.
+Solutions of tasks are shown by themselves.
 """
 
 import json
@@ -16,6 +17,7 @@ from services.trainer.context import Context
 from services.trainer.ledger import Round
 from services.trainer.rows import Rows
 from services.trainer.samples.sample import Sample
+from services.trainer.samples.solutions import KIND as SOLUTION
 
 log = logging.getLogger(__name__)
 SAMPLES = 8
@@ -69,7 +71,7 @@ def chosen(rows: Rows, most: int = SAMPLES) -> list[Sample]:
     kinds: dict[str, list[Sample]] = {}
     for row in rows.train:
         for sample in row.samples:
-            if planted.isdisjoint(contents_of(sample)):
+            if sample.kind != SOLUTION and planted.isdisjoint(contents_of(sample)):
                 kinds.setdefault(sample.kind, []).append(sample)
     each = max(1, most // max(1, len(kinds)))
     found = [sample for samples in kinds.values() for sample in _spread(samples, each)]

@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from services.core.settings import Settings
 from services.trainer.predictions import Prediction
@@ -87,9 +87,13 @@ class Trackers:
                 self._trackers.pop(name, None)
 
 
-def wandb_mode(settings: Settings) -> str:
+def wandb_mode(settings: Settings) -> Literal["online", "offline", "disabled"]:
     """What WANDB_MODE says; otherwise online with a key and offline without one."""
-    return settings.wandb_mode or ("online" if settings.wandb_api_key else "offline")
+    match settings.wandb_mode:
+        case "online" | "offline" | "disabled" as said:
+            return said
+        case _:
+            return "online" if settings.wandb_api_key else "offline"
 
 
 class _TensorBoard:
@@ -144,7 +148,7 @@ class _Wandb:
         self._run: Any = wandb.init(
             project=settings.wandb_project,
             entity=settings.wandb_entity,
-            mode=wandb_mode(settings),  # type: ignore[arg-type]
+            mode=wandb_mode(settings),
             group=round_.track,
             job_type="round",
             name=f"{round_.track}-{round_.name}",

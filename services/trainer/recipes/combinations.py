@@ -28,6 +28,14 @@ WITHOUT_EFFECT = {  # field → the field it depends on, and the values with whi
     "repository_context": ("objective", ("cpt",)),
     "lr_restarts": ("lr_schedule", ("cosine_with_restarts",)),
 }
+OF_CONTENTS = (  # fields of rounds that train on code, without effect where tasks are practised
+    "languages", "language_weights", "min_chars", "max_chars", "max_contents", "max_length",
+    "held_out_share", "held_out_min", "held_out_pairs", "held_out_max", "validation_share", "validation_min",
+    "split", "curriculum", "rename_share", "replay_share", "solutions_share", "source_share",
+    "gradient_accumulation_steps", "lr_schedule", "warmup_share", "epochs", "max_steps", "eval_steps",
+    "early_stopping_threshold", "spike_factor", "max_rollbacks", "dataloader_num_workers",
+    "logged_predictions", "completion_items", "planted_secrets",
+)  # fmt: skip
 SHARDED = ("fsdp2", "zero2", "zero3")
 
 
@@ -78,6 +86,7 @@ def problems(recipe: "Recipe") -> list[Problem]:
         *_adapters(recipe),
         *_languages(recipe),
         *_granules(recipe),
+        *_reinforcement(recipe),
     ]
 
 
@@ -196,6 +205,55 @@ def _granules(recipe: "Recipe") -> Iterator[Problem]:
             ("rename_share", "languages"),
             f"rename_share={recipe.rename_share} renames identifiers in Python only:"
             " add python to languages, or leave rename_share out",
+        )
+
+
+def _reinforcement(recipe: "Recipe") -> Iterator[Problem]:
+    if recipe.objective == "reinforcement":
+        yield from _unused_by_teams(recipe)
+        yield from _impossible_for_teams(recipe)
+    elif recipe.reinforcement is not None:
+        said = f"reinforcement has no effect with objective={recipe.objective}"
+        yield Problem(("reinforcement", "objective"), f"{said}: set objective to reinforcement")
+
+
+def _unused_by_teams(recipe: "Recipe") -> Iterator[Problem]:
+    unused = [
+        field for field in OF_CONTENTS if getattr(recipe, field) != type(recipe).model_fields[field].default
+    ]
+    unused += ["lora_dropout"] if recipe.lora_dropout else []  # a team learns as it acts
+    unused += ["optimizer"] if recipe.optimizer == "adamw_8bit" else []
+    for field in unused:
+        yield Problem(
+            (field, "objective"),
+            f"{field}={_shown(getattr(recipe, field))} has no effect with objective=reinforcement:"
+            f" leave {field} out",
+        )
+
+
+def _impossible_for_teams(recipe: "Recipe") -> Iterator[Problem]:
+    if recipe.method == "full":
+        yield Problem(
+            ("method", "objective"),
+            "method=full: objective=reinforcement trains an adapter for each agent on one frozen base:"
+            " set method to lora or qlora",
+        )
+    if recipe.init_lora_weights == "pissa":
+        yield Problem(
+            ("init_lora_weights", "objective"),
+            "init_lora_weights=pissa changes the base that all agents share and are held close to:"
+            " leave it out with objective=reinforcement",
+        )
+    if recipe.fp8:
+        yield Problem(
+            ("fp8", "objective"),
+            "fp8=true is too coarse for ratios of probabilities: leave it out with objective=reinforcement",
+        )
+    if recipe.distributed in SHARDED:
+        yield Problem(
+            ("distributed", "objective"),
+            f"distributed={recipe.distributed}: a round with objective=reinforcement runs on one device:"
+            " leave distributed out",
         )
 
 

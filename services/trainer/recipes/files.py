@@ -1,6 +1,8 @@
 """Recipes on disk: found, read from YAML, overridden from the environment, explained when they are wrong."""
 
 import difflib
+import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,16 @@ from pydantic_core import ErrorDetails
 
 from services.core.errors import ConfigurationError
 from services.core.settings import PROJECT
+from services.trainer.recipes import seed_names
 from services.trainer.recipes.combinations import RENAMED, CombinationError, nearest
 from services.trainer.recipes.recipe import Recipe
+from services.trainer.recipes.reinforcement import SECTION, Reinforcement
+
+log = logging.getLogger(__name__)
 
 RECIPES = PROJECT / "recipes"
 SUFFIXES = (".yaml", ".yml")
+PROFILE_KEYS = ("role", "prompt", "with_answer")
 LIMITS = {  # pydantic's names of errors → what a value must be
     "greater_than": "must be above {gt}",
     "greater_than_equal": "must be at least {ge}",
@@ -96,11 +103,52 @@ def resolve(path: Path, fields: Mapping[Any, Any], overrides: Mapping[str, Any])
 
     Raises ConfigurationError with every problem of it.
     """
+    for told in seed_names.told(fields):
+        log.warning("%s: %s", path, told)
     try:
-        return Recipe.model_validate({"name": path.stem, **fields, **overrides})
+        return Recipe.model_validate({"name": path.stem, **placed(path, fields), **overrides})
+    except CombinationError as exc:
+        raise ConfigurationError(f"{path}: {exc}") from exc
     except ValidationError as exc:
         said = dict.fromkeys(problem for error in exc.errors() for problem in _explain(error, overrides))
         raise ConfigurationError(f"{path}: {'; '.join(said)}") from exc
+
+
+def placed(path: Path, fields: Mapping[Any, Any]) -> dict[Any, Any]:
+    """The fields where they belong, with the profiles of the file that they name.
+
+    Raises CombinationError for a field under two names, ConfigurationError for profiles that are in no such
+    file.
+    """
+    own = seed_names.moved(fields)
+    section = own.get(SECTION)
+    if isinstance(section, dict) and "profiles" in section:
+        own[SECTION] = {**section, "profiles": _profiles(path, section["profiles"])}
+    return own
+
+
+def _profiles(recipe: Path, written: Any) -> Any:
+    """The agents as the recipe has them, or as the JSON file does that it names.
+
+    Of a list of objects only their role, prompt and with_answer: others of their keys, such as device, are
+    left out with a word. Raises ConfigurationError for a file that is no such list.
+    """
+    path, agents = recipe, written
+    if isinstance(written, str):
+        path = recipe.parent / written
+        try:
+            agents = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as exc:
+            raise ConfigurationError(f"profiles: {path} cannot be read as JSON: {exc}") from exc
+        if not isinstance(agents, list) or not all(isinstance(agent, dict) for agent in agents):
+            raise ConfigurationError(
+                f"profiles: {path} must hold a list of objects with {', '.join(PROFILE_KEYS)}"
+            )
+    if not isinstance(agents, list) or not all(isinstance(agent, dict) for agent in agents):
+        return agents
+    if others := sorted({str(key) for agent in agents for key in agent} - set(PROFILE_KEYS)):
+        log.warning("profiles: %s: %s has no meaning here", path, ", ".join(others))
+    return [{key: agent[key] for key in PROFILE_KEYS if key in agent} for agent in agents]
 
 
 def _explain(error: ErrorDetails, overrides: Mapping[str, Any]) -> list[str]:
@@ -108,12 +156,16 @@ def _explain(error: ErrorDetails, overrides: Mapping[str, Any]) -> list[str]:
     if isinstance(cause := context.get("error"), CombinationError):
         return [problem.said + _origin(problem.fields, overrides) for problem in cause.problems]
     field, *inner = (str(part) for part in error["loc"]) if error["loc"] else ("recipe",)
-    if error["type"] in ("extra_forbidden", "invalid_key"):
-        return [f"{field} is not a field{nearest(field, [*Recipe.model_fields, *RENAMED])}"]
-    if error["type"] == "missing" and not inner:
-        return [f"{field} is missing"]
-    value = error["input"]
+    names = [*Recipe.model_fields, *RENAMED]
+    if field == SECTION and inner:
+        names = [f"{SECTION}.{name}" for name in (*Reinforcement.model_fields, *seed_names.OF_THE_SECTION)]
+        field, *inner = f"{SECTION}.{inner[0]}", *inner[1:]
     name = field + "".join(f"[{part}]" for part in inner)
+    if error["type"] in ("extra_forbidden", "invalid_key"):
+        return [f"{name} is not a field{nearest(name, names)}"]
+    if error["type"] == "missing" and (not inner or field.startswith(SECTION)):
+        return [f"{name} is missing"]
+    value = error["input"]
     said = LIMITS[error["type"]].format(**context) if error["type"] in LIMITS else error["msg"]
     if error["type"] == "literal_error":
         said = f"must be {context['expected']}"

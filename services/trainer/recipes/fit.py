@@ -86,10 +86,15 @@ def targets(recipe: Recipe, architecture: Architecture) -> list[Linear]:
 
 
 def trainable(recipe: Recipe, architecture: Architecture) -> int:
-    """Parameters that training changes: all, or A (r, inputs), B (outputs, r), DoRA's magnitude (outputs)."""
+    """Parameters that training changes: all, or A (r, inputs), B (outputs, r), DoRA's magnitude (outputs).
+
+    Of a team those of each role that is trained, without its value head.
+    """
     if recipe.method == "full":
         return architecture.parameters
-    return sum(
+    team = recipe.reinforcement
+    roles = 1 if team is None else len(set(team.roles) - set(team.frozen_roles))
+    return roles * sum(
         recipe.lora_r * (layer.inputs + layer.outputs) + (layer.outputs if recipe.use_dora else 0)
         for layer in targets(recipe, architecture)
     )
@@ -97,9 +102,10 @@ def trainable(recipe: Recipe, architecture: Architecture) -> int:
 
 def problems(recipe: Recipe, architecture: Architecture) -> Iterator[str]:
     """What of the recipe this architecture does not allow."""
-    if architecture.positions is not None and recipe.max_length > architecture.positions:
+    length, said = longest(recipe)
+    if architecture.positions is not None and length > architecture.positions:
         yield (
-            f"max_length={recipe.max_length} is above the {architecture.positions} positions of"
+            f"{said} is above the {architecture.positions} positions of"
             f" {recipe.base_model} (max_position_embeddings): lower it"
         )
     if recipe.method == "full":
@@ -112,6 +118,17 @@ def problems(recipe: Recipe, architecture: Architecture) -> Iterator[str]:
             f"lora_r={recipe.lora_r} is above the rank of {narrow.role} ({narrow.inputs} → {narrow.outputs}):"
             f" at most {_rank(narrow)}, or leave {narrow.role} out of target_modules"
         )
+
+
+def longest(recipe: Recipe) -> tuple[int, str]:
+    """Tokens that the model sees at once at most, and which fields say so."""
+    if (asked := recipe.reinforcement) is None:
+        return recipe.max_length, f"max_length={recipe.max_length}"
+    length = asked.context_window + asked.max_new_tokens
+    return length, (
+        f"reinforcement: context_window={asked.context_window} + max_new_tokens={asked.max_new_tokens}"
+        f" = {length}"
+    )
 
 
 def wording_problems(recipe: Recipe, words: Words, architecture: Architecture | None) -> Iterator[str]:
@@ -148,7 +165,8 @@ def findings(
     if architecture is not None:
         said += problems(recipe, architecture)
         layers = [] if recipe.method == "full" else ["target_modules", "lora_r"]
-        checked += ["architecture", "max_length", *layers]
+        lengths = ["max_length"] if recipe.reinforcement is None else ["context_window", "max_new_tokens"]
+        checked += ["architecture", *lengths, *layers]
     if words is not None:
         said += wording_problems(recipe, words, architecture)
         checked += ["vocabulary"] if architecture is not None else []

@@ -10,13 +10,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from pydantic_core import PydanticCustomError
 
 from services.core.settings import RECIPE_OVERRIDES
-from services.trainer.recipes import combinations
+from services.trainer.recipes import combinations, seed_names
 from services.trainer.recipes.names import ALL_LINEAR, GRANULES
+from services.trainer.recipes.reinforcement import Reinforcement
 
 Method = Literal["lora", "qlora", "full"]
 Distribution = Literal["auto", "ddp", "fsdp2", "zero2", "zero3"]
 Recomputation = Literal["auto", "none", "selective", "full"]
+Objective = Literal["completion_pairs", "cpt", "reinforcement"]
 Schedule = Literal["cosine", "cosine_with_restarts", "linear", "constant"]
+OF_TEAMS = {"expected_improvement": 0.1}  # defaults with objective=reinforcement: points of pass rate
 
 
 class Recipe(BaseModel):
@@ -64,10 +67,11 @@ class Recipe(BaseModel):
     )
 
     # What it sees
-    objective: Literal["completion_pairs", "cpt"] = Field(
+    objective: Objective = Field(
         default="completion_pairs",
         description="completion_pairs: code to continue, in the chat template, with the loss on the"
-        " continuation; cpt: continued pre-training, with the loss on everything.",
+        " continuation; cpt: continued pre-training, with the loss on everything; reinforcement: tasks to"
+        " solve, with a reward for programs that pass their tests.",
     )
     languages: tuple[str, ...] | None = Field(
         default=None, description="Languages of the contents, as `ratchet stats` names them. None: every one."
@@ -144,6 +148,13 @@ class Recipe(BaseModel):
     )
     replay_share: float = Field(
         default=0.0, ge=0, lt=1, description="Share of a round's training contents drawn from earlier rounds."
+    )
+    solutions_share: float = Field(
+        default=0.0,
+        ge=0,
+        le=0.5,
+        description="Share of a round's training texts that are programs of reinforcement rounds that passed"
+        " their tests (rejection sampling, Yuan et al. 2023), as far as there are new ones for the track.",
     )
     source_share: float | None = Field(
         default=None,
@@ -233,16 +244,25 @@ class Recipe(BaseModel):
     )
     seed: int = Field(default=42, ge=0, lt=2**32, description="Of shuffling, initialisation and dropout.")
 
+    reinforcement: Reinforcement | None = Field(
+        default=None, description="How a team learns from tasks: [fields below](#reinforcement)."
+    )
+
     # When the candidate is better
     min_improvement: float = Field(
-        default=0.0, ge=0, lt=1, description="Relative fall of bits per byte on this code, beyond noise."
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="Relative fall of bits per byte on this code, beyond noise. With `objective:"
+        " reinforcement` a rise of the pass rate on held-out tasks, as a fraction of 1.",
     )
     expected_improvement: float = Field(
         default=0.03,
         gt=0,
         lt=1,
         description="Relative fall of bits per byte that a round is hoped to bring: the gate says when the"
-        " held-out files are too few to see it in 8 rounds of 10.",
+        " held-out files are too few to see it in 8 rounds of 10. With `objective: reinforcement` a rise of"
+        " the pass rate as a fraction of 1, by default 0.1.",
     )
     confidence: float = Field(
         default=0.95,
@@ -287,7 +307,10 @@ class Recipe(BaseModel):
     @classmethod
     def _other_names(cls, fields: Any) -> Any:
         """What others, and recipes of open rounds from before, call some of it."""
-        return combinations.renamed(fields) if isinstance(fields, dict) else fields
+        if not isinstance(fields, dict):
+            return fields
+        fields = seed_names.moved(combinations.renamed(fields))
+        return {**OF_TEAMS, **fields} if fields.get("objective") == "reinforcement" else fields
 
     @field_validator("*", mode="before")
     @classmethod

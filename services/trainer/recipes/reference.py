@@ -1,6 +1,6 @@
 """docs/reference/recipes.md from the fields: `python -m services.trainer.recipes.reference` writes it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin
 
@@ -9,9 +9,11 @@ from pydantic_core import PydanticUndefined
 
 from services.core.settings import PROJECT, RECIPE_OVERRIDES
 from services.trainer.recipes import files as recipe_files
-from services.trainer.recipes.combinations import SHARDED, WITHOUT_EFFECT
+from services.trainer.recipes.combinations import OF_CONTENTS, SHARDED, WITHOUT_EFFECT
 from services.trainer.recipes.names import LANGUAGES
 from services.trainer.recipes.recipe import Recipe
+from services.trainer.recipes.reinforcement import PROFILES, SECTION, Reinforcement
+from services.trainer.recipes.seed_names import OF_THE_RECIPE, OF_THE_SECTION
 
 PAGE = PROJECT / "docs" / "reference" / "recipes.md"
 SECTIONS = {  # first field → heading
@@ -21,8 +23,21 @@ SECTIONS = {  # first field → heading
     "batch_size": "How it learns",
     "min_improvement": "When the candidate is better",
 }
+OF_A_TEAM = {  # first field of the section `reinforcement` → heading
+    "algorithm": "The team, and what it works on",
+    "context_window": "Episodes",
+    "iterations": "Updates",
+}
+TABLE = "\n{} {}\n\n| field | value | default | meaning |\n|---|---|---|---|\n"
+OTHER_NAMES = {**OF_THE_RECIPE, **OF_THE_SECTION}
 LIMITS = {"ge": "≥ {}", "gt": "> {}", "le": "≤ {}", "lt": "< {}", "pattern": "`{}`"}
-TYPES = {bool: "true or false", int: "whole number", float: "number", str: "text"}
+TYPES = {
+    Reinforcement: "fields by name",
+    bool: "true or false",
+    int: "whole number",
+    float: "number",
+    str: "text",
+}
 OPENING = f"""\
 <!-- Written by `python -m services.trainer.recipes.reference`: edit recipe.py there instead. -->
 
@@ -40,6 +55,24 @@ Languages are {", ".join(f"`{name}`" for name in LANGUAGES)}.
 | name | base model | method | objective | |
 |---|---|---|---|---|
 """
+TEAM = """
+
+## Reinforcement
+
+The section `reinforcement` of a recipe with `objective: reinforcement`. Of the fields above those of the
+model apply, `batch_size`, `recomputation`, `learning_rate`, `weight_decay`, `max_grad_norm`, `adam_betas`,
+`early_stopping_patience` (evaluations), `seed`, and those of the gate. [What a round
+does](../explanation/reinforcement.md).
+"""
+NAMES = f"""
+### What others call it
+
+MARFT's names are read too, beside the fields of the recipe or in the section:
+{", ".join(f"`{theirs}` is `{ours}`" for theirs, ours in OTHER_NAMES.items() if theirs != ours)};
+`load_in_4bit` is method `qlora` or `lora`, `num_env_steps` over `n_rollout_threads` × `episode_length` is
+`iterations`, `gradient_cp_steps` above 1 is `recomputation: full`, `n_agents` is checked against the
+profiles. What has no field here, such as `wandb_project`, is left out with a word on what there is instead.
+"""
 CLOSING = f"""\
 
 ## What excludes what
@@ -47,6 +80,8 @@ CLOSING = f"""\
 - A field with “only with” is an error beside another value, unless it has its default.
 - `init_lora_weights: pissa` needs method `lora`, without `use_dora`.
 - A base in NF4 is not sharded: {", ".join(f"`{name}`" for name in SHARDED)} need method `lora` or `full`.
+- With `objective: reinforcement` there is no `method: full`, no `init_lora_weights: pissa`, no `fp8`, and one
+  device.
 - `method: full` is always split over the devices: not `distributed: ddp`.
 - `target_modules` are linear layers of the base model, `lora_r` is at most the smaller side of each,
   `max_length` at most the model's positions; `completion_pairs` need a chat template, `fim_rate` a tokenizer
@@ -57,7 +92,9 @@ CLOSING = f"""\
 
 def page() -> str:
     """The whole page, in Markdown."""
-    return "".join([OPENING, *_shipped(), *_fields(), CLOSING])
+    top = _fields(Recipe.model_fields, SECTIONS, "##")
+    section = _fields(Reinforcement.model_fields, OF_A_TEAM, "###")
+    return "".join([OPENING, *_shipped(), *top, TEAM, *section, NAMES, CLOSING])
 
 
 def _shipped() -> Iterator[str]:
@@ -67,10 +104,10 @@ def _shipped() -> Iterator[str]:
         yield f" | {recipe.description} |\n"
 
 
-def _fields() -> Iterator[str]:
-    for name, field in Recipe.model_fields.items():
-        if name in SECTIONS:
-            yield f"\n## {SECTIONS[name]}\n\n| field | value | default | meaning |\n|---|---|---|---|\n"
+def _fields(fields: Mapping[str, FieldInfo], sections: Mapping[str, str], level: str) -> Iterator[str]:
+    for name, field in fields.items():
+        if name in sections:
+            yield TABLE.format(level, sections[name])
         yield f"| `{name}` | {_value(field)} | {_default(name, field)} | {_meaning(name, field)} |\n"
 
 
@@ -105,6 +142,8 @@ def _default(name: str, field: FieldInfo) -> str:
         return "–"
     if isinstance(field.default, bool):
         return "true" if field.default else "false"
+    if field.default == PROFILES:
+        return " and ".join(profile.role for profile in PROFILES)
     if isinstance(field.default, tuple):
         return f"[{', '.join(map(str, field.default))}]"
     return str(field.default)
@@ -115,6 +154,8 @@ def _meaning(name: str, field: FieldInfo) -> str:
     if name in WITHOUT_EFFECT:
         other, values = WITHOUT_EFFECT[name]
         said.append(f"Only with `{other}` {' or '.join(f'`{value}`' for value in values)}.")
+    if name in OF_CONTENTS:
+        said.append(f"Not with `objective: {SECTION}`.")
     if name in RECIPE_OVERRIDES:
         said.append(f"From the environment: `{name.upper()}`.")
     return " ".join(said).replace("|", "\\|")

@@ -47,7 +47,9 @@ def test_every_recipe_that_ships_is_valid(name: str) -> None:
 def test_each_way_of_training_is_there() -> None:
     assert available() == [
         "demo",
+        "demo-marl",
         "llama8b-humaneval",
+        "qwen1.5b-marl",
         "qwen1.5b-sft",
         "qwen14b-qlora",
         "qwen32b-cpt",
