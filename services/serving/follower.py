@@ -1,7 +1,8 @@
 """Follows `current`: a promoted adapter is loaded beside the one before, then takes its place.
 
 The live adapter changes between two instructions of one thread, so a request is answered by the one or by
-the other as a whole; the one before stays loaded until the last answer it began is finished.
+the other as a whole; the one before stays loaded until the last answer it began is finished. Of a team every
+role's adapter is loaded before any is asked: at no moment do its names stand for adapters of two releases.
 """
 
 import asyncio
@@ -15,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from services.core.errors import ServingError
-from services.serving import adapters
+from services.serving import adapters, loading
 from services.serving.adapters import BASE, Served
 from services.serving.backend import Backend, BackendUnavailableError
+from services.serving.names import Name, parse
 from services.trainer.parity import record
 
 log = logging.getLogger(__name__)
@@ -37,7 +39,7 @@ class Policy:
 
 @dataclass
 class Loaded:
-    """An adapter in the server's memory."""
+    """A release in the server's memory: an adapter, or all of a team's."""
 
     adapter: Served
     users: int = 0  # answers that are being written
@@ -78,24 +80,25 @@ class Follower:
     async def answering(self, asked: str) -> AsyncIterator[Answering]:
         """Who answers to this name, held until the answer is complete.
 
-        asked: the track, TRACK@round-0003, or base. Raises ServingError for any other, or one that cannot
+        asked: as `names` has it, or base. Raises ServingError for any other, or one that cannot
         be loaded, BackendUnavailableError before anything was live.
         """
-        if asked == self.track and not self._began:
+        wanted = None if asked == BASE else self._parsed(asked)
+        by_name = wanted is not None and wanted.release is not None
+        if wanted is not None and not by_name and not self._began:
             why = self._unreachable or self._problem or "it is being loaded"
             raise BackendUnavailableError(f"{self.track} is not served yet: {why}")
-        if asked == BASE or (asked == self.track and self._live is None):
+        name = None if wanted is None else wanted.release or self._live
+        if wanted is None or name is None:
             yield Answering(BASE, None)
             return
-        name = self._live if asked == self.track else self._named(asked)
-        assert name is not None
-        by_name = asked != self.track
         if name not in self._loaded or (by_name and not adapters.is_offered(self._dir, name)):
             await self._load(name)
         loaded = self._loaded[name]
+        model = loaded.adapter.model(wanted.role)
         loaded.users += 1
         try:
-            yield Answering(loaded.adapter.model, loaded.adapter)
+            yield Answering(model, loaded.adapter)
         finally:
             loaded.users -= 1
             if by_name:
@@ -104,11 +107,17 @@ class Follower:
     async def load_again(self, adapter: Served) -> None:
         """The server does not know the adapter any more: it was started again."""
         async with self._changing:
-            await self._backend.load(adapter.model, adapter.folder)
+            await loading.load(self._backend, adapter)
 
     def models(self) -> list[str]:
-        """The names that can be asked, the track's own first."""
-        return [self.track, BASE, *(f"{self.track}@{name}" for name in adapters.published(self._dir))]
+        """The names that can be asked, those that follow `current` first."""
+        named = [name for each in adapters.published(self._dir) for name in self._names(each, each)]
+        return [*self._names(self._live, None), BASE, *named]
+
+    def _names(self, release: str | None, shown: str | None) -> list[str]:
+        """What a release is asked as: of a team by each role. shown: the release that the names have."""
+        roles = () if release is None else adapters.roles(self._dir, release)
+        return [Name(role, shown).of(self.track) for role in roles or (None,)]
 
     @property
     def healthy(self) -> bool:
@@ -127,6 +136,7 @@ class Follower:
             "status": self._state(),
             "track": self.track,
             "serving": None if not self._began else BASE if live is None else live.name,
+            "roles": [] if live is None else list(live.roles),
             "sha256": None if live is None else live.digest,
             "since": self._since,
             "parity": None if live is None else record.said(live.parity),
@@ -197,16 +207,17 @@ class Follower:
     def _check_parity(self, adapter: Served) -> None:
         if adapter.parity is None and not self._policy.without_parity:
             raise ServingError(
-                f"parity of {adapter.model} is not measured: run `ratchet parity {adapter.name}`, or set"
+                f"parity of {adapter} is not measured: run `ratchet parity {adapter.name}`, or set"
                 " SERVE_WITHOUT_PARITY=true"
             )
 
-    def _named(self, asked: str) -> str:
-        track, _, name = asked.partition("@")
-        if track != self.track or not name:
+    def _parsed(self, asked: str) -> Name:
+        name = parse(self.track, asked)
+        if name is None:
+            known = self._names(self._live, None)
             raise ServingError(
-                f"the model {asked!r} does not exist: ask {self.track} (which follows `current`),"
-                f" {self.track}@round-0001 or any other round, or {BASE}"
+                f"the model {asked!r} does not exist: ask {' or '.join(known)} (which follows `current`),"
+                f" {known[0]}@round-0001 or any other round, or {BASE}"
             )
         return name
 
@@ -220,9 +231,9 @@ class Follower:
             self._check_base(found)
             self._check_parity(found)
             began = time.perf_counter()
-            await self._backend.load(found.model, found.folder)
+            await loading.load(self._backend, found)
             self._loaded[name] = Loaded(found)
-            log.info("loaded %s in %.2f s from %s", found.model, time.perf_counter() - began, found.folder)
+            log.info("loaded %s in %.2f s from %s", found, time.perf_counter() - began, found.folder)
 
     def _check_base(self, adapter: Served) -> None:
         """A hub id or a wheel's file can be compared; what a folder holds, only the server knows."""
@@ -230,7 +241,7 @@ class Follower:
         comparable = served and not any(name.startswith(("/", ".")) for name in (served, wanted))
         if comparable and served != wanted:
             raise ServingError(
-                f"{adapter.model} is an adapter of {wanted}, and the server was started with {served}"
+                f"{adapter} is an adapter of {wanted}, and the server was started with {served}"
             )
 
     async def _let_go(self) -> None:
@@ -244,11 +255,7 @@ class Follower:
                 if loaded.users or name == self._live:
                     continue
                 del self._loaded[name]
-                try:
-                    await self._backend.unload(loaded.adapter.model)
-                    log.info("unloaded %s", loaded.adapter.model)
-                except ServingError as exc:
-                    log.warning("%s", exc)
+                await loading.unload(self._backend, loaded.adapter)
 
     async def _check_server(self) -> None:
         """What it has loaded: nothing, when it was started again; then the live adapter is loaded anew."""
@@ -261,9 +268,10 @@ class Follower:
                 )
             self._base_root = there[BASE]
             for loaded in list(self._loaded.values()):
-                parity = record.read(self._dir, loaded.adapter.name)  # measured meanwhile
-                loaded.adapter = replace(loaded.adapter, parity=parity)
-                if loaded.adapter.model not in there:
+                was = loaded.adapter
+                parity = record.of_release(self._dir, was.name, was.roles)  # measured meanwhile
+                loaded.adapter = replace(was, parity=parity)
+                if not was.parts.keys() <= there.keys():
                     await self.load_again(loaded.adapter)
             for model in there:
                 await self._forget_unknown(model)
@@ -279,11 +287,16 @@ class Follower:
 
     async def _forget_unknown(self, model: str) -> None:
         """An adapter of this track that an earlier front had loaded."""
-        track, _, name = model.partition("@")
-        if track == self.track and name and name not in self._loaded and name != adapters.current(self._dir):
-            async with self._changing:
-                if name not in self._loaded:
-                    await self._backend.unload(model)
+        name = parse(self.track, model)
+        if name is None or name.release is None:
+            return
+        if name.release == adapters.current(self._dir) or name.release in self._loaded:
+            return
+        if name.role is not None and name.role not in adapters.roles(self._dir, name.release):
+            return  # of another track, whose name begins like this one's
+        async with self._changing:
+            if name.release not in self._loaded:
+                await self._backend.unload(model)
 
 
 def _now() -> str:

@@ -5,6 +5,7 @@ answered on standard output, its progress on standard error as lines of `progres
 import gc
 import json
 import sys
+import time
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
@@ -19,8 +20,10 @@ from services.trainer.comparing import measure
 from services.trainer.comparing.measure import Asked
 from services.trainer.comparing.questions import Prompt, content_of
 from services.trainer.generation import Request
+from services.trainer.reinforcement import asking
 from services.trainer.subjects import ADAPTER_CONFIG, Subject
 from services.trainer.suites import keywords, programs, run
+from services.trainer.tasks.placed import from_payload
 
 BEFORE_LINES = 12  # of code before an answer, to be shown
 
@@ -59,6 +62,7 @@ def asked_of(sent: Json) -> Asked:
         most=sent["items"],
         request=Request(**request),
         chat=sent["chat"],
+        tasks=tuple(from_payload(each) for each in sent["tasks"]),
     )
 
 
@@ -81,18 +85,34 @@ def _of_one_base(
         if base is None:
             base, tokenizer = answering.load_base(subject, settings)
         items |= _shown(asked, subject, tokenizer, settings)
-        loaded = measure.loaded(subject, settings, base, tokenizer)
-        measured = measure.measure(loaded, asked, settings, _say(subject.name))
+        if subject.kind == "team" and (asked.prompts or asked.tasks):
+            measured = _of_team(base, tokenizer, subject, asked, settings)
+            base = None  # a team changes the layers of its base
+        else:
+            alone = answering.alone(subject)
+            loaded = measure.loaded(alone, settings, base, tokenizer)
+            measured = measure.measure(loaded, asked, settings, _say(subject.name))
+            base = _bare(loaded.model, alone)
+            del loaded
         answers[subject.name] = {"name": subject.name, **measured.as_json()}
-        base = _bare(loaded.model, subject)
-        del loaded
         gc.collect()
     return answers
+
+
+def _of_team(base: Any, tokenizer: Any, subject: Subject, asked: Asked, settings: Settings) -> measure.Found:
+    """Prompts and tasks go to all of the team."""
+    began = time.monotonic()
+    team = asking.load(base, tokenizer, subject)
+    told = measure.measure_team(team, subject, asked, settings, _say(subject.name))
+    return measure.together(told, time.monotonic() - began)
 
 
 def _shown(asked: Asked, subject: Subject, tokenizer: Any, settings: Settings) -> dict[str, Json]:
     """What stands before each answer, and what would be right, where that is not in the scores."""
     shown = {each.name: {"before": each.prompt, "wanted": each.answer} for each in asked.prompts}
+    shown |= {
+        each.name: {"before": programs.question(each), "wanted": each.reference} for each in asked.tasks
+    }
     if run.COMPLETION in asked.suites:
         for item in measure.completions(asked, subject, tokenizer):
             before = "".join(item.prefix.splitlines(keepends=True)[-BEFORE_LINES:])

@@ -6,24 +6,28 @@ champion is not measured again, nor what was compared before.
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 from services.core.models import Json
 from services.core.settings import Settings
 from services.trainer import answering, evaluate
 from services.trainer.assessing import open_sandbox
-from services.trainer.comparing import bits, prompting
+from services.trainer.comparing import bits, prompting, tasks
 from services.trainer.comparing.prompting import Question
 from services.trainer.comparing.questions import Prompt
+from services.trainer.comparing.tasks import Told
 from services.trainer.generation import Request
 from services.trainer.recipes.recipe import Recipe
+from services.trainer.reinforcement.team import Team
 from services.trainer.samples.encoder import Encoder
 from services.trainer.samples.source import SampleSource
 from services.trainer.subjects import Subject
 from services.trainer.suites import cache, completion, run
 from services.trainer.suites.cache import Results
+from services.trainer.suites.formats import Task
 from services.trainer.suites.suite import Score
 
 OnDone = Callable[[str, int, int], None]  # what, done, of how many
@@ -41,6 +45,7 @@ class Asked:
     most: int | None = None  # tasks of a suite of programs
     request: Request = field(default_factory=lambda: Request(256))  # of prompts
     chat: bool | None = None  # None: as the model's recipe asks
+    tasks: tuple[Task, ...] = ()  # held out: programs are written and run
 
 
 @dataclass(frozen=True)
@@ -88,12 +93,13 @@ def measure(found: Loaded, asked: Asked, settings: Settings, on_done: OnDone) ->
     began = time.monotonic()
     bench = _bench(found, asked, settings, on_done)
     results = Results(settings.cache_dir, found.weights)
-    chat = bench.chat if asked.chat is None else asked.chat
+    chat = bench.chat(found.tokenizer) if asked.chat is None else asked.chat
     questions = prompting.questions(asked.prompts, found.tokenizer, asked.request, chat=chat)
     told = [_suite(suite, found, bench) for suite in asked.suites]
     if questions:
         told.append(_prompts(questions, found, asked, results, on_done))
-    figures = {name: value for each in told for name, value in each.figures.items()}
+    if asked.tasks:
+        told.append(_tasks(found, asked, settings, on_done))
     pairs = [(each.ids, each.prompt.answer) for each in questions if each.prompt.answer]
     losses = bits.kept(
         found.model,
@@ -104,46 +110,63 @@ def measure(found: Loaded, asked: Asked, settings: Settings, on_done: OnDone) ->
         results,
         lambda done, of: on_done("bits per byte, rows", done, of),
     )
+    bits_per_byte = evaluate.bits_per_byte(losses) if losses else None
+    return together(told, time.monotonic() - began, bits_per_byte)
+
+
+def measure_team(
+    team: Team, subject: Subject, asked: Asked, settings: Settings, on_done: OnDone
+) -> list[Told]:
+    """The prompts and tasks that are asked, of a whole team. Nothing of it is kept for later."""
+    told = []
+    if asked.prompts:
+        heard = partial(on_done, "prompts, by each agent")
+        told.append(tasks.prompts_of_team(team, subject, asked.prompts, asked.request, heard))
+    if asked.tasks:
+        heard = partial(on_done, "tasks, by each agent")
+        with open_sandbox(settings) as sandbox:
+            told.append(tasks.of_team(team, subject, asked.tasks, asked.request, sandbox, heard))
+    return told
+
+
+def together(told: Sequence[Told], seconds: float, bits_per_byte: float | None = None) -> Found:
+    """What one model did, of all that it was asked."""
+    figures = {name: value for each in told for name, value in each.figures.items()}
     tokens, writing = sum(each.tokens for each in told), math.fsum(each.writing for each in told)
     return Found(
         scores=tuple(score for each in told for score in each.scores),
         figures=figures,
-        bits_per_byte=evaluate.bits_per_byte(losses) if losses else figures.get("bits_per_byte"),
+        bits_per_byte=figures.get("bits_per_byte") if bits_per_byte is None else bits_per_byte,
         tokens_per_second=tokens / writing if tokens and writing else None,
-        seconds=time.monotonic() - began,
+        seconds=seconds,
         from_cache=sum(each.from_cache for each in told),
     )
 
 
-@dataclass(frozen=True)
-class _Told:
-    """What one suite, or the prompts of a file, came to."""
-
-    scores: Sequence[Score]
-    figures: Mapping[str, float]
-    from_cache: int
-    tokens: int = 0  # written now
-    writing: float = 0.0  # seconds
-
-
-def _suite(suite: str, found: Loaded, bench: run.Bench) -> _Told:
+def _suite(suite: str, found: Loaded, bench: run.Bench) -> Told:
     report = run.measure(suite, found.model, found.tokenizer, weights=found.weights, bench=bench)
     if report.from_cache:  # whose tokens took which time is not known
-        return _Told(report.scores, report.figures, report.from_cache)
+        return Told(report.scores, report.figures, report.from_cache)
     tokens = _tokens(report.scores, found.tokenizer)
-    return _Told(report.scores, report.figures, 0, tokens, report.seconds)
+    return Told(report.scores, report.figures, 0, tokens, report.seconds)
+
+
+def _tasks(found: Loaded, asked: Asked, settings: Settings, on_done: OnDone) -> Told:
+    with open_sandbox(settings) as sandbox:
+        heard = partial(on_done, "tasks")
+        return tasks.of_model(found.model, found.tokenizer, asked.tasks, asked.request, sandbox, heard)
 
 
 def _prompts(
     questions: Sequence[Question], found: Loaded, asked: Asked, results: Results, on_done: OnDone
-) -> _Told:
+) -> Told:
     known = sum(len(results.of(question.key)) for question in questions)
     tokens, seconds = prompting.answered(
         found.model, found.tokenizer, questions, asked.request, results,
         lambda done, of: on_done("prompts", done, of),
     )  # fmt: skip
     scores = [score for question in questions for score in results.of(question.key)]
-    return _Told(scores, prompting.figures(scores), known, tokens, seconds)
+    return Told(scores, prompting.figures(scores), known, tokens, seconds)
 
 
 def text_of(score: Score) -> str:

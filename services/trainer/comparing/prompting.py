@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.trainer.comparing.questions import Prompt
-from services.trainer.generation import Completion, Request, complete, prompt_ids
+from services.trainer.generation import Request, complete, prompt_ids
 from services.trainer.suites.cache import Results
 from services.trainer.suites.similarity import edit_similarity, normalised
 from services.trainer.suites.suite import Metric, Score
@@ -50,28 +50,27 @@ def answered(
     written = complete(model, tokenizer, [each.ids for each in missing], request, on_done=on_done)
     seconds = time.perf_counter() - began
     for question, (completion, *_) in zip(missing, written, strict=True):
-        results.add(_scores(question, completion))
+        results.add(scores(question.key, question.prompt, completion.text, len(completion.ids)))
     return sum(len(completion.ids) for completion, *_ in written), seconds
 
 
-def figures(scores: Sequence[Score]) -> dict[str, float]:
+def figures(found: Sequence[Score]) -> dict[str, float]:
     """Means over the prompts whose answer is known."""
-    found: dict[str, list[float]] = {}
-    for score in scores:
+    of_metric: dict[str, list[float]] = {}
+    for score in found:
         if score.detail["answer"] is not None:
-            found.setdefault(score.metric, []).append(score.value)
-    return {metric: sum(values) / len(values) for metric, values in found.items()}
+            of_metric.setdefault(score.metric, []).append(score.value)
+    return {metric: sum(values) / len(values) for metric, values in of_metric.items()}
 
 
-def _scores(question: Question, completion: Completion) -> list[Score]:
-    prompt = question.prompt
-    text, answer = normalised(completion.text), normalised(prompt.answer or "")
-    detail = {"written": completion.text, "answer": prompt.answer, "tokens": len(completion.ids)}
+def scores(key: str, prompt: Prompt, written: str, tokens: int) -> list[Score]:
+    """What an answer of so many tokens is worth, by each metric; `key` names the question."""
+    text, answer = normalised(written), normalised(prompt.answer or "")
+    detail = {"written": written, "answer": prompt.answer, "tokens": tokens}
     values: dict[Metric, float] = {
         "exact_match": float(text == answer),
         "edit_similarity": edit_similarity(text, answer),
     }
     return [
-        Score(question.key, prompt.name, prompt.name, metric, value, detail=detail)
-        for metric, value in values.items()
+        Score(key, prompt.name, prompt.name, metric, value, detail=detail) for metric, value in values.items()
     ]

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from services.core.db import Transaction
 from services.core.errors import ConfigurationError
-from services.core.models import Json
+from services.core.models import ContentRole, Json
 from services.trainer.samples.source import SampleSource, Spans, Unit
 from services.trainer.snapshots import sample_source
 from services.trainer.subjects import Subject
+from services.trainer.suites.formats import Task
+from services.trainer.tasks import store
 
 NEWEST = 2**31 - 1  # a round's number that none is above
 FIELDS = ("name", "prompt", "answer")
@@ -81,6 +83,15 @@ def held_out(tx: Transaction, subject: Subject) -> list[SampleSource]:
         replace(sample_source(row), judged=_spans(row.judged), cluster_id=row.cluster_id)
         for row in tx.all("verdict_held_out", round_id=rounds[-1].id)
     ]
+
+
+def held_out_tasks(tx: Transaction, team: Subject) -> list[Task]:
+    """What a team's round was judged by; none where the database does not know the round."""
+    number = int((team.manifest or {}).get("round", 0))
+    rounds = tx.all("verdict_rounds", track=team.recipe.name, number=number)
+    if not rounds or rounds[-1].number != number:
+        return []
+    return [stored.task for stored in store.read(tx, rounds[-1].id)[ContentRole.HELD_OUT]]
 
 
 def as_json(contents: Sequence[SampleSource]) -> list[Json]:

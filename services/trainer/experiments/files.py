@@ -25,6 +25,7 @@ from services.trainer.recipes import files as recipe_files
 from services.trainer.recipes.combinations import nearest
 from services.trainer.recipes.files import LIMITS, RECIPES, SUFFIXES
 from services.trainer.recipes.recipe import Recipe
+from services.trainer.recipes.reinforcement import require_fine_tuning
 from services.trainer.suites import formats
 from services.trainer.suites.formats import Task
 
@@ -126,6 +127,7 @@ def _recipe(path: Path, experiment: Experiment, overrides: Mapping[str, Any]) ->
         named = beside if experiment.recipe.endswith(SUFFIXES) else recipe_files.find(experiment.recipe)
         base = {"name": named.stem, **recipe_files.read(named)}
     recipe = recipe_files.resolve(named, {**base, **experiment.overrides}, overrides)
+    require_fine_tuning(recipe, f"experiment {experiment.name}")
     if recipe.method == "full":
         raise ConfigurationError(
             f"{path}: method full of {named}: an experiment trains adapters, many from one base;"

@@ -20,10 +20,12 @@ def carry_out(database: Database, settings: Settings, asked: str, actor: str, re
     with database.transaction() as tx:
         target = find(tx, asked)
         command = f"`ratchet forget {shlex.quote(target.shown)}`"
-        if not tx.one("may_forget").allowed:
+        login = tx.one("may_forget")
+        if not login.allowed:
             raise ForgetError(
-                f"taking texts out of the ledger takes the database's owner: type {command} where `ratchet"
-                " migrate` runs; it shows what would go before anything does"
+                f"this trainer logs in as {login.role}, and only the owner of the tables may take texts out"
+                f" of the ledger: type {command} where `ratchet migrate` runs (docs/how-to/forget.md);"
+                " it shows what would go before anything does"
             )
         before = steps.standing(tx, target)
     if before is not None and before.state is State.DONE and (before.actor, before.reason) == (actor, reason):

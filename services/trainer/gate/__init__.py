@@ -1,4 +1,4 @@
-"""The gate: promote only what is better on this code and no worse elsewhere, beyond doubt.
+"""The gate: promote only what is better here and no worse elsewhere, beyond doubt.
 
 Pure: figures in, verdict out. No torch, no database, no clock. Why it is this way:
 docs/decisions/0017-gate.md
@@ -10,6 +10,7 @@ from services.trainer.gate.evidence import (
     Evidence,
     GeneralEvidence,
     History,
+    Metric,
     Paired,
     PlantedSecret,
     Rule,
@@ -22,6 +23,7 @@ __all__ = [
     "Evidence",
     "GeneralEvidence",
     "History",
+    "Metric",
     "Paired",
     "PlantedSecret",
     "Rule",

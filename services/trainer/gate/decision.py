@@ -1,8 +1,13 @@
-"""The gate's decision: promote only what is better on this code and no worse elsewhere, beyond doubt."""
+"""The gate's decision: promote only what is better here and no worse elsewhere, beyond doubt.
+
+Here is what the track is for: held-out code, by bits per byte, or held-out tasks, by their pass rates.
+"""
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Literal
 
 from services.trainer.gate import planted, words
 from services.trainer.gate.bootstrap import Bounds, bounds
@@ -10,6 +15,7 @@ from services.trainer.gate.evidence import (
     Check,
     Evidence,
     GeneralEvidence,
+    Metric,
     Paired,
     PlantedSecret,
     Rule,
@@ -17,7 +23,7 @@ from services.trainer.gate.evidence import (
 )
 from services.trainer.gate.spending import level
 
-MIN_ITEMS = 5  # held-out contents, and groups of them, below which no interval means anything
+MIN_ITEMS = 5  # held-out contents or tasks, and groups of them, below which no interval means anything
 
 
 @dataclass(frozen=True)
@@ -40,54 +46,57 @@ def decide(evidence: Evidence, rule: Rule) -> Verdict:
     Promotes when both hold, each shown at the level that the track's history leaves (`spending.level`), and
     when none of the secrets planted in the round can be written out (`planted.check`):
 
-    - on this code, the lower bound of the relative fall of bits per byte is above `min_improvement`;
+    - here, the lower bound of the relative fall of bits per byte, or of the rise of the pass rate in points,
+      is above `min_improvement`;
     - elsewhere, if the recipe names a suite, the lower bound of the change is above -`general_margin`.
 
     A promotion that is wrong in either way has passed a test of that level, so its probability is no
     higher (intersection-union: Berger, Technometrics 24, 1982). What cannot be measured refuses: losses
     that are not finite, too few files, a suite without results.
     """
-    size = round(sum(item.weight for item in evidence.code if math.isfinite(item.weight)))
     if (problem := _problem(evidence, rule)) is not None:
-        refused = refuse(problem, evidence.against, len(evidence.code), size)
-        return replace(refused, notes=evidence.notes)
+        return replace(_sized(refuse(problem, evidence.against), evidence), notes=evidence.notes)
     look, alpha = evidence.history.look, level(evidence.history, 1 - rule.confidence)
-    code = bounds(_by_group(evidence.code, _fall), alpha, rule.seed)
-    per_file = len(evidence.code) / code.groups
-    needed = code.groups_for(rule.expected_improvement - rule.min_improvement)
+    here = _bounds(evidence.here, evidence.metric, alpha, rule.seed, evidence.step)
+    per_item = len(evidence.here) / here.groups
+    needed = here.groups_for(rule.expected_improvement - rule.min_improvement)
     unjudged = Verdict(
         promoted=False,
         reason="",
         against=evidence.against,
-        improvement=code.estimate,
-        low=code.low,
-        high=code.high,
-        held_out_files=len(evidence.code),
-        held_out_bytes=size,
+        improvement=here.estimate,
+        low=here.low,
+        high=here.high,
         level=alpha,
         look=look,
-        detectable=rule.min_improvement + code.detectable,
-        files_needed=None if needed is None else math.ceil(needed * per_file),
+        detectable=rule.min_improvement + here.detectable,
         notes=(*evidence.notes, words.look(look, alpha)),
     )
-    general = _general(evidence, rule, alpha)
-    return _judged(unjudged, general, rule, evidence.planted)
+    measured = _sized(unjudged, evidence, None if needed is None else math.ceil(needed * per_item))
+    return _judged(measured, _general(evidence, rule, alpha), rule, evidence.planted)
 
 
-def refuse(reason: str, against: str, held_out_files: int = 0, held_out_bytes: int = 0) -> Verdict:
+def refuse(reason: str, against: str) -> Verdict:
     """A refusal without a measurement: its figures are NaN, which the ledger stores as null."""
     nothing = math.nan
     checks = (Check("measured", False, reason),)
-    return Verdict(
-        False, reason, against, nothing, nothing, nothing, held_out_files, held_out_bytes, checks=checks
-    )
+    return Verdict(False, reason, against, nothing, nothing, nothing, checks=checks)
 
 
-def too_few(held_out_files: int, groups: int) -> str | None:
-    """Why so many files, in so many groups, cannot be decided by; None when they can."""
-    if held_out_files < MIN_ITEMS:
-        return words.too_few(held_out_files, MIN_ITEMS)
-    return words.too_few_groups(held_out_files, groups, MIN_ITEMS) if groups < MIN_ITEMS else None
+def too_few(items: int, groups: int, metric: Metric = "nats") -> str | None:
+    """Why so many files or tasks, in so many groups, cannot be decided by; None when they can."""
+    if items < MIN_ITEMS:
+        return words.too_few(items, MIN_ITEMS, metric)
+    return words.too_few_groups(items, groups, MIN_ITEMS, metric) if groups < MIN_ITEMS else None
+
+
+def _sized(verdict: Verdict, evidence: Evidence, needed: int | None = None) -> Verdict:
+    """With how much it was judged by, and how much would show the expected improvement."""
+    items = len(evidence.here)
+    if evidence.metric == "rate":
+        return replace(verdict, metric="rate", held_out_tasks=items, tasks_needed=needed)
+    size = round(sum(item.weight for item in evidence.here if math.isfinite(item.weight)))
+    return replace(verdict, held_out_files=items, held_out_bytes=size, files_needed=needed)
 
 
 def _judged(
@@ -95,7 +104,8 @@ def _judged(
 ) -> Verdict:
     """The verdict with its checks, the sentence they make, and what a reader should know."""
     better = measured.low > rule.min_improvement
-    checks = [Check("code", better, words.code(measured, rule, better=better))]
+    name: Literal["code", "tasks"] = "tasks" if measured.metric == "rate" else "code"
+    checks = [Check(name, better, words.here(measured, rule, better=better))]
     notes = measured.notes
     if not measured.detectable <= rule.expected_improvement:
         notes = (*notes, words.too_small(measured, rule))
@@ -123,7 +133,7 @@ def _general(evidence: Evidence, rule: Rule, alpha: float) -> General | None:
     found = evidence.general
     if rule.general_suite is None or found is None:
         return None
-    change = _general_bounds(found, alpha, rule.seed)
+    change = _bounds(found.items, found.metric, alpha, rule.seed)
     needed = replace(change, estimate=0.0).groups_for(rule.general_margin)
     return General(
         suite=found.suite,
@@ -137,13 +147,14 @@ def _general(evidence: Evidence, rule: Rule, alpha: float) -> General | None:
     )
 
 
-def _general_bounds(found: GeneralEvidence, alpha: float, seed: int) -> Bounds:
-    if found.metric == "nats":
-        return bounds(_by_group(found.items, _fall), alpha, seed)
-    # Rates are discrete: as if half an item more had been won and half an item lost (Agresti and Min,
-    # "Simple improved confidence intervals for comparing matched proportions", 2005).
-    least = 1 / (len(found.items) + 2) ** 2
-    return bounds(_by_group(found.items, _rise), alpha, seed, least_variance=least)
+def _bounds(items: Sequence[Paired], metric: Metric, alpha: float, seed: int, step: float = 1.0) -> Bounds:
+    """Of how much better the items are: above 0 is better. step: as `Evidence` has it."""
+    if metric == "nats":
+        return bounds(_by_group(items, _fall), alpha, seed)
+    # Rates are discrete: as if half an item more had been better by a step and half an item worse (Agresti
+    # and Min, "Simple improved confidence intervals for comparing matched proportions", 2005).
+    least = (step / (len(items) + 2)) ** 2
+    return bounds(_by_group(items, _rise), alpha, seed, least_variance=least)
 
 
 def _fall(item: Paired) -> tuple[float, float]:
@@ -171,9 +182,9 @@ def _by_group(
 
 def _problem(evidence: Evidence, rule: Rule) -> str | None:
     """Why these figures cannot be judged, or None."""
-    if not _sound(evidence.code):
-        return "the held-out loss is not finite: the training diverged"
-    if (why := too_few(len(evidence.code), _groups(evidence.code))) is not None:
+    if not _sound(evidence.here, evidence.metric):
+        return words.not_sound(evidence.metric)
+    if (why := too_few(len(evidence.here), _groups(evidence.here), evidence.metric)) is not None:
         return why
     return None if rule.general_suite is None else _problem_elsewhere(evidence.general, rule.general_suite)
 
@@ -181,17 +192,17 @@ def _problem(evidence: Evidence, rule: Rule) -> str | None:
 def _problem_elsewhere(found: GeneralEvidence | None, wanted: str) -> str | None:
     if found is None or found.suite != wanted:
         return words.not_measured(wanted)
-    if not _sound(found.items):
+    if not _sound(found.items, found.metric):
         return f"the result on {wanted} is not finite: the training diverged"
     if _groups(found.items) < MIN_ITEMS:
         return f"{wanted} has {len(found.items)} items, too few to decide by: {MIN_ITEMS} are needed"
     return None
 
 
-def _sound(items: Sequence[Paired]) -> bool:
+def _sound(items: Sequence[Paired], metric: Metric) -> bool:
+    most = 1.0 if metric == "rate" else sys.float_info.max
     return all(
-        0 <= item.before < math.inf and 0 <= item.after < math.inf and 0 < item.weight < math.inf
-        for item in items
+        0 <= item.before <= most and 0 <= item.after <= most and 0 < item.weight < math.inf for item in items
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-GeneralMetric = Literal["rate", "nats"]
+Metric = Literal["rate", "nats"]  # rate: higher is better, in points; nats: lower is, relative to before
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,10 @@ class Paired:
 
 @dataclass(frozen=True)
 class GeneralEvidence:
-    """A suite that has nothing to do with this code, before and after."""
+    """A suite that has nothing to do with what the track is for, before and after."""
 
     suite: str
-    metric: GeneralMetric  # rate: higher is better; nats: lower is
+    metric: Metric
     items: Sequence[Paired]
     against: str = "base"  # whose values are `before`: a fixed one, or small losses would add up over rounds
 
@@ -63,19 +63,25 @@ class History:
 
 @dataclass(frozen=True)
 class Evidence:
-    code: Sequence[Paired]  # nats of held-out contents
+    """What was measured of a candidate and of what it has to beat."""
+
+    here: Sequence[
+        Paired
+    ]  # on what the track is for: nats of held-out contents, pass rates of held-out tasks
     against: str  # "base" or "champion": whose they were before
     general: GeneralEvidence | None = None
     history: History = field(default_factory=History)
     notes: tuple[str, ...] = ()  # what a reader of the verdict should know: which kind of split it was
     planted: tuple[PlantedSecret, ...] = ()  # none: the recipe plants none, or there was no room
+    metric: Metric = "nats"  # of `here`
+    step: float = 1.0  # of pass rates from several tries: the least that two can differ by, 0.25 of 4 tries
 
 
 @dataclass(frozen=True)
 class Rule:
     """The recipe's part, under its names."""
 
-    min_improvement: float = 0.0  # relative fall of bits per byte that must be shown
+    min_improvement: float = 0.0  # that must be shown: relative fall of bits per byte, or points of pass rate
     confidence: float = 0.95
     expected_improvement: float = 0.03
     general_suite: str | None = None
@@ -87,7 +93,7 @@ class Rule:
 class Check:
     """One condition of promotion."""
 
-    name: Literal["measured", "code", "general", "planted"]
+    name: Literal["measured", "code", "tasks", "general", "planted"]
     passed: bool
     words: str
 
@@ -97,12 +103,12 @@ class Verdict:
     promoted: bool
     reason: str  # a sentence for a person
     against: str  # "base" or "champion"
-    improvement: float  # relative fall of bits per byte, 0.03 = 3 % fewer
+    improvement: float  # 0.03: 3 % fewer bits per byte; of pass rates 3 points more
     low: float  # one-sided confidence bounds at `level`, below and above
     high: float
-    held_out_files: int
-    held_out_bytes: int
-    bits_per_byte: Mapping[str, float | None] = field(default_factory=dict)
+    held_out_files: int = 0  # none where it was judged by tasks
+    held_out_bytes: int = 0
+    bits_per_byte: Mapping[str, float | None] = field(default_factory=dict)  # by model
     level: float = math.nan  # chance of a wrong promotion that this look may take
     look: int = 0  # its number among the track's measured verdicts; 0: nothing was measured
     detectable: float = math.nan  # improvement that so many files show in 8 rounds of 10
@@ -111,6 +117,20 @@ class Verdict:
     planted: Mapping[str, Any] | None = None  # see `planted.figures`; None: nothing was planted
     checks: tuple[Check, ...] = ()
     notes: tuple[str, ...] = ()
+    metric: Metric = "nats"  # what `improvement` is of: bits per byte, or pass rates
+    held_out_tasks: int = 0  # none where it was judged by files
+    tasks_needed: int | None = None  # as `files_needed`
+    pass_rates: Mapping[str, float | None] = field(default_factory=dict)  # by model, mean over the tasks
+
+    @property
+    def held_out(self) -> int:
+        """Files or tasks that it was judged by."""
+        return self.held_out_tasks if self.metric == "rate" else self.held_out_files
+
+    @property
+    def needed(self) -> int | None:
+        """Files or tasks that would show the expected improvement in 8 rounds of 10."""
+        return self.tasks_needed if self.metric == "rate" else self.files_needed
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -3,25 +3,31 @@
 import math
 from typing import TYPE_CHECKING
 
-from services.trainer.gate.evidence import Rule, Verdict
+from services.trainer.gate.evidence import Metric, Rule, Verdict
 
 if TYPE_CHECKING:
     from services.trainer.gate.decision import General
 
+ITEM = {"nats": "file", "rate": "task"}
+UNIT = {"nats": "%", "rate": " points"}
+MORE_TASKS = "name a task set with more of them (eval_tasks)"
 
-def code(measured: Verdict, rule: Rule, *, better: bool) -> str:
-    """Whether, and how surely, the candidate is better on this code."""
-    share = f"{abs(measured.improvement):.2%}"
+
+def here(measured: Verdict, rule: Rule, *, better: bool) -> str:
+    """Whether, and how surely, the candidate is better on this code, or at the held-out tasks."""
+    metric, against = measured.metric, measured.against
+    share = _amount(abs(measured.improvement), metric)
     interval = (
-        f"{_percent(1 - 2 * measured.level)} interval {measured.low:+.2%} to {measured.high:+.2%},"
-        f" {measured.held_out_files} held-out files"
+        f"{_percent(1 - 2 * measured.level)} interval {_signed(measured.low, metric)} to"
+        f" {_signed(measured.high, metric)}, {_held_out(measured)}"
     )
     if better:
-        return f"{share} fewer bits per byte than the {measured.against} ({interval})"
+        what = "more of the held-out tasks solved" if metric == "rate" else "fewer bits per byte"
+        return f"{share} {what} than {'by ' if metric == 'rate' else ''}the {against} ({interval})"
     if measured.low > 0:
         return (
-            f"{share} better than the {measured.against}, but not beyond noise by the"
-            f" {rule.min_improvement:.2%} that the recipe wants ({interval})"
+            f"{share} better than the {against}, but not beyond noise by the"
+            f" {_amount(rule.min_improvement, metric)} that the recipe wants ({interval})"
         )
     direction = "better" if measured.improvement > 0 else "worse"
     said = f"not better than the {measured.against} beyond noise: {share} {direction} ({interval})"
@@ -32,7 +38,7 @@ def code(measured: Verdict, rule: Rule, *, better: bool) -> str:
 
 def general(found: "General", *, kept: bool) -> str:
     """Whether, and how surely, the candidate is no worse elsewhere."""
-    unit = " points" if found.metric == "rate" else "%"
+    unit = UNIT[found.metric]
     change = f"{found.suite} {100 * found.change:+.2f}{unit} against the {found.against}"
     bound = f"at worst {100 * found.low:+.2f}{unit}"
     if kept:
@@ -53,24 +59,34 @@ def look(number: int, level: float) -> str:
 
 def too_small(measured: Verdict, rule: Rule) -> str:
     """That the improvement the recipe expects would often not be seen."""
-    expected = f"the {rule.expected_improvement:.2%} that the recipe expects"
-    if measured.files_needed is None:
+    expected = f"the {_amount(rule.expected_improvement, measured.metric)} that the recipe expects"
+    if measured.needed is None:
         return f"no held-out set could show {expected}: it is not above its min_improvement"
     return (
-        f"{measured.held_out_files} files show {measured.detectable:.2%} in 8 rounds of 10; to show"
-        f" {expected} takes about {measured.files_needed}"
+        f"{measured.held_out} {ITEM[measured.metric]}s show {_amount(measured.detectable, measured.metric)}"
+        f" in 8 rounds of 10; to show {expected} takes about {measured.needed}"
     )
 
 
-def too_few(files: int, needed: int) -> str:
-    return f"{files} held-out files are too few to decide by, {needed} are needed: add more code"
+def too_few(items: int, needed: int, metric: Metric) -> str:
+    if metric == "rate":
+        return f"{items} held-out tasks are too few to decide by, {needed} are needed: {MORE_TASKS}"
+    return f"{items} held-out files are too few to decide by, {needed} are needed: add more code"
 
 
-def too_few_groups(files: int, groups: int, needed: int) -> str:
+def too_few_groups(items: int, groups: int, needed: int, metric: Metric) -> str:
+    what, cure = ("tasks", MORE_TASKS) if metric == "rate" else ("files", "add more code")
     return (
-        f"{files} held-out files of only {groups} independent groups are too few to decide by, {needed}"
-        " groups are needed: add more code"
+        f"{items} held-out {what} of only {groups} independent groups are too few to decide by, {needed}"
+        f" groups are needed: {cure}"
     )
+
+
+def not_sound(metric: Metric) -> str:
+    """Of figures on what the track is for."""
+    if metric == "rate":
+        return "a pass rate of the held-out tasks is not between 0 and 1: they were not measured soundly"
+    return "the held-out loss is not finite: the training diverged"
 
 
 def not_measured(suite: str) -> str:
@@ -78,6 +94,18 @@ def not_measured(suite: str) -> str:
         f"the recipe's general_suite, {suite}, was not measured: nothing shows that the candidate is no worse"
         " elsewhere"
     )
+
+
+def _held_out(measured: Verdict) -> str:
+    return f"{measured.held_out} held-out {ITEM[measured.metric]}s"
+
+
+def _amount(share: float, metric: Metric) -> str:
+    return f"{100 * share:.2f}{UNIT[metric]}"
+
+
+def _signed(share: float, metric: Metric) -> str:
+    return f"{100 * share:+.2f}{UNIT[metric]}"
 
 
 def _percent(share: float) -> str:

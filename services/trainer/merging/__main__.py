@@ -37,6 +37,8 @@ def merged(sent: Json, settings: Settings) -> Json:
     cannot be written.
     """
     subject, output = subjects.resolve(sent["subject"], settings), Path(sent["output"])
+    if subject.kind == "team":
+        raise subjects.alone(subject, "a model takes")
     if subject.kind != "adapter":
         raise ConfigurationError(f"{subject.name} is no adapter but a {subject.kind}: nothing to merge")
     token = settings.hf_token.get_secret_value() if settings.hf_token else None
@@ -83,7 +85,7 @@ def manifest(subject: Subject, prepared: Merge) -> Json:
         "base_model": subject.recipe.base_model,
         "base_revision": subject.revision,
         "merged": {
-            "adapter": subject.folder.name,
+            "adapter": subject.released_as,
             "files": made_from.get("files", {}),
             "weights": len(prepared.change.touched),
         },

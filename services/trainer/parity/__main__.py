@@ -30,10 +30,13 @@ def main() -> int:
 def measured(sent: Json, settings: Settings) -> Parity:
     """The parity of an adapter.
 
-    sent: `folder`, `prompts` and `texts` (the canary's come first), `tokens` to write, and `served`: a
-    server's answers to the prompts, or None. Raises ConfigurationError for what is no adapter.
+    sent: `folder`, of a team's `role` or None, `prompts` and `texts` (the canary's come first), `tokens` to
+    write, and `served`: a server's answers to the prompts, or None. Raises ConfigurationError for what is no
+    adapter.
     """
     subject = subjects.published(Path(sent["folder"]).name, Path(sent["folder"]))
+    if sent["role"] is not None:
+        subject = subjects.of_role(subject, sent["role"])
     if subject.kind != "adapter":
         raise ConfigurationError(f"{subject.folder} is a whole model: there is nothing to run in other ways")
     prompts, texts, tokens = sent["prompts"], sent["texts"], sent["tokens"]
@@ -42,7 +45,7 @@ def measured(sent: Json, settings: Settings) -> Parity:
     asked = measuring.encode(tokenizer, prompts, texts)
     reference = measuring.run(loaded, tokenizer, asked, tokens, _progress("as judged", asked))
     base = "nf4" if subject.is_quantised else _name(loaded.get_input_embeddings().weight.dtype)
-    legs = _trained(subject.manifest or {}, tokenizer, prompts, reference)
+    legs = _trained(subject, tokenizer, prompts, reference, tokens)
 
     if subject.is_quantised:
         loaded = None
@@ -59,7 +62,7 @@ def measured(sent: Json, settings: Settings) -> Parity:
         legs.append(measuring.compare_texts("served", tokenizer, reference.written, sent["served"]))
     return Parity(
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        adapter=subject.name,
+        adapter=subject.released_as,
         base=base,
         full=full_dtype,
         merged=_name(stored),
@@ -68,16 +71,21 @@ def measured(sent: Json, settings: Settings) -> Parity:
     )
 
 
-def _trained(manifest: Json, tokenizer: Any, prompts: list[str], reference: Run) -> list[Leg]:
-    """What the candidate wrote before it was published; older adapters have no record of it."""
+def _trained(subject: Subject, tokenizer: Any, prompts: list[str], reference: Run, tokens: int) -> list[Leg]:
+    """What the candidate wrote before it was published; older adapters have no record of it.
+
+    Of a team there is one of the role that answers.
+    """
+    manifest = subject.manifest or {}
     recorded = manifest.get("greedy")
-    if not recorded:
+    if not recorded or subject.role not in (None, manifest.get("roles", [None])[-1]):
         return []
     own = prompts[: len(recorded)]
     plain = [tokenizer.encode(prompt, add_special_tokens=False) for prompt in own]
     if own != canary_suite.prompts() or plain != [tokenizer(prompt)["input_ids"] for prompt in own]:
         return []  # other prompts, or a server would put tokens before them
-    return [measuring.compare_written("trained", reference.written[: len(recorded)], recorded)]
+    told = [ids[:tokens] for ids in recorded]
+    return [measuring.compare_written("trained", reference.written[: len(recorded)], told)]
 
 
 @torch.no_grad()

@@ -5,7 +5,8 @@ The ledger has it too (`adapters.parity`); the file is for servers, which have n
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,21 @@ def said(parity: Parity | None) -> str:
     return "parity not measured" if parity is None else parity.words
 
 
+def of_release(track_dir: Path, name: str, roles: Sequence[str]) -> Parity | None:
+    """Of an adapter, or of a team all that was measured of its roles; None when something was not."""
+    if not roles:
+        return read(track_dir, name)
+    found = {role: read(track_dir, f"{name}/{role}") for role in roles}
+    measured = {role: parity for role, parity in found.items() if parity is not None}
+    if len(measured) < len(found):
+        return None
+    legs = [replace(leg, way=f"{role} {leg.way}") for role, parity in measured.items() for leg in parity.legs]
+    oldest = min(measured.values(), key=lambda parity: parity.measured_at)
+    return replace(oldest, adapter=name, legs=tuple(legs))
+
+
 def path(track_dir: Path, name: str) -> Path:
+    """name: of a release, or of one role of a team as round-0003/coder."""
     return track_dir / FOLDER / f"{name}.json"
 
 
@@ -93,7 +108,7 @@ def write(track_dir: Path, name: str, parity: Parity) -> Path:
     """Keep it, at once. Raises PublishError when the folder cannot be written."""
     target = path(track_dir, name)
     try:
-        target.parent.mkdir(exist_ok=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
         unfinished = target.with_name(f".{target.name}.{os.getpid()}")
         unfinished.write_text(json.dumps(parity.as_json(), indent=2) + "\n", encoding="utf-8")
         os.replace(unfinished, target)

@@ -1,4 +1,4 @@
-"""What the lines of a receipt say, and their JSON: a header, sources, contents, an end."""
+"""What the lines of a receipt say, as JSON: a header, sources, contents or tasks, solutions, an end."""
 
 import hashlib
 import json
@@ -48,9 +48,9 @@ class Header(_Line):
     parent: Parent | None = None  # None: the base model
     snapshot: Digest
     recipe: Digest  # of the recipe as JSON with its keys in order, without white space
-    counts: dict[ContentRole, Count]
+    counts: dict[ContentRole, Count]  # contents, or tasks
     exposure: Literal["counted", "planned"]  # planned: how many processes shared the first steps is not known
-    steps: Count  # behind the weights that were published
+    steps: Count  # behind the weights that were published; of reinforcement, iterations
     tokens: Count  # in those steps, a token as often as it was in one
     created_at: str
 
@@ -89,6 +89,36 @@ class Content(_Line):
         return self.role in LEARNED
 
 
+class Task(_Line):
+    """A task of a round of reinforcement, and what came of practising it."""
+
+    kind: Literal["task"] = "task"
+    role: ContentRole
+    sha256: Digest  # of all of it: prompt, solution, test, …
+    task_set: str
+    name: str
+    episodes: Count | None = None  # behind the weights that were published; None: it was judged by
+    solved: Count | None = None  # of them
+    tokens: Count | None = None  # written in them, by all agents
+
+    @property
+    def is_learned(self) -> bool:
+        return self.role in LEARNED
+
+
+class Solution(_Line):
+    """A program of a reinforcement round that passed its task's tests, and how often it was trained on."""
+
+    kind: Literal["solution"] = "solution"
+    task_set: str
+    task: str  # its name in the set
+    task_sha256: Digest  # of all of the task
+    sha256: Digest  # of the program
+    seen: Count
+    samples: Count
+    tokens: Count
+
+
 class Added(_Line):
     """What was trained on that is no content of the round."""
 
@@ -106,7 +136,7 @@ class End(_Line):
     root: Digest
 
 
-Line = Header | Source | Content | Added | End
+Line = Header | Source | Content | Task | Solution | Added | End
 _LINE: TypeAdapter[Line] = TypeAdapter(
     Annotated[Line, Field(discriminator="kind")],
     config=ConfigDict(cache_strings="keys"),  # what lines hold hardly ever occurs twice

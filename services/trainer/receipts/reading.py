@@ -22,12 +22,15 @@ from services.trainer.receipts.lines import (
     End,
     Header,
     Line,
+    Solution,
     Source,
+    Task,
     decode,
 )
 from services.trainer.receipts.merkle import Tree
 
 MOST_LINE_BYTES = 64 * 2**20  # of a text that lies in a hundred thousand places
+Item = Content | Task
 
 
 @dataclass
@@ -46,25 +49,31 @@ class Receipt:
     languages: Counter[str] = field(default_factory=Counter)  # of what was learned
     learned_bytes: int = 0
     seen: int = 0
-    not_seen: int = 0  # contents that were to be learned and were in no step
+    not_seen: int = 0  # contents or tasks that were to be learned from and were in no step
     tokens: int = 0
     planted: int = 0  # contents in which a fake secret stood
     added: Added | None = None
+    tasks: Counter[ContentRole] = field(default_factory=Counter)
+    practised_of: Counter[str] = field(default_factory=Counter)  # task set → tasks that were to be practised
+    episodes: int = 0
+    solved: int = 0  # of them
+    solutions: int = 0  # programs of reinforcement rounds that were to be learned
+    solutions_seen: int = 0  # times that one of them was in a step
 
     @property
     def name(self) -> str:
         return f"{self.header.track}/{self.header.adapter}"
 
 
-def read(folder: Path, on_content: Callable[[Content], None] = lambda _: None) -> Receipt:
-    """The receipt in an adapter's folder, whole and in agreement with itself; each content to `on_content`.
+def read(folder: Path, on_item: Callable[[Item], None] = lambda _: None) -> Receipt:
+    """The receipt in an adapter's folder, whole and in agreement with itself; each item to `on_item`.
 
     Raises ReceiptError for one that is missing, damaged or made by a later version.
     """
     path = folder / NAME
     try:
         with path.open("rb") as file:
-            return _Reader(path, file).read(on_content)
+            return _Reader(path, file).read(on_item)
     except OSError as exc:
         raise ReceiptError(f"{path} cannot be read: {exc.strerror or exc}") from exc
 
@@ -78,7 +87,7 @@ class _Reader:
         self._snapshot = hashlib.sha256()
         self._furthest = 0  # role of the last content, by its place in ROLES
 
-    def read(self, on_content: Callable[[Content], None]) -> Receipt:
+    def read(self, on_item: Callable[[Item], None]) -> Receipt:
         lines = self._decoded()
         first = next(lines, None)
         if not isinstance(first, Header):
@@ -88,9 +97,14 @@ class _Reader:
             match line:
                 case Content():
                     self._take(receipt, line)
-                    on_content(line)
-                case Source() if not receipt.contents:
+                    on_item(line)
+                case Task():
+                    self._take_task(receipt, line)
+                    on_item(line)
+                case Source() if not (receipt.contents or receipt.tasks):
                     receipt.sources[line.name] = line
+                case Solution() if receipt.added is None:
+                    self._take_solution(receipt, line)
                 case Added() if receipt.added is None:
                     receipt.added = line
                     receipt.tokens += line.tokens
@@ -124,12 +138,35 @@ class _Reader:
                 self._tree.add(data)
             yield line
 
-    def _take(self, receipt: Receipt, content: Content) -> None:
-        place = ROLES.index(content.role)
+    def _place(self, item: Item) -> None:
+        """In the order of roles, as the snapshot's hash takes them."""
+        place = ROLES.index(item.role)
         if place < self._furthest:
-            raise self._damaged(f"line {self._tree.size} ({content.role}) is out of place")
+            raise self._damaged(f"line {self._tree.size} ({item.role}) is out of place")
         self._furthest = place
-        self._snapshot.update(content.role.encode() + bytes.fromhex(content.sha256))
+        self._snapshot.update(item.role.encode() + bytes.fromhex(item.sha256))
+
+    def _take_task(self, receipt: Receipt, task: Task) -> None:
+        self._place(task)
+        receipt.tasks[task.role] += 1
+        if task.is_learned:
+            receipt.practised_of[task.task_set] += 1
+            receipt.episodes += task.episodes or 0
+            receipt.solved += task.solved or 0
+            receipt.not_seen += not task.episodes
+            receipt.tokens += task.tokens or 0
+
+    def _take_solution(self, receipt: Receipt, solution: Solution) -> None:
+        self._furthest = len(ROLES)  # no content or task comes behind it
+        self._snapshot.update(
+            b"solution" + bytes.fromhex(solution.task_sha256) + bytes.fromhex(solution.sha256)
+        )
+        receipt.solutions += 1
+        receipt.solutions_seen += solution.seen
+        receipt.tokens += solution.tokens
+
+    def _take(self, receipt: Receipt, content: Content) -> None:
+        self._place(content)
         if content.judged is not None:
             self._snapshot.update(repr(content.judged).encode())
         receipt.contents[content.role] += 1
@@ -162,14 +199,14 @@ class _Reader:
     def _check_sums(self, receipt: Receipt) -> None:
         """What the header says of the lines. A receipt that was made anew around a lie fails here."""
         header = receipt.header
-        counts = {role: receipt.contents[role] for role in ROLES}
+        counts = {role: receipt.contents[role] + receipt.tasks[role] for role in ROLES}
         if counts != {role: header.counts.get(role, 0) for role in ROLES}:
             said = ", ".join(f"{number} {role}" for role, number in header.counts.items())
             raise self._damaged(f"its header counts {said}, its lines are others")
         if receipt.tokens != header.tokens:
             raise self._damaged(f"its header says {header.tokens} tokens, its lines {receipt.tokens}")
         if self._snapshot.hexdigest() != header.snapshot:
-            raise self._damaged(f"its contents are not those of the snapshot {header.snapshot[:12]}…")
+            raise self._damaged(f"its lines are not those of the snapshot {header.snapshot[:12]}…")
 
     def _damaged(self, why: str) -> ReceiptError:
         return ReceiptError(f"{self._path} is damaged: {why}")

@@ -13,8 +13,8 @@ from typing import Any
 from services.core.errors import ReceiptError
 from services.trainer import publish
 from services.trainer.receipts import reading
-from services.trainer.receipts.lines import NAME, Content, Parent, recipe_digest
-from services.trainer.receipts.reading import Receipt
+from services.trainer.receipts.lines import NAME, Parent, recipe_digest
+from services.trainer.receipts.reading import Item, Receipt
 
 BASE = "base"
 OF_THE_HEADER = {  # field of the header → the manifest's name for it
@@ -51,7 +51,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def read(folder: Path, on_content: Callable[[Content], None] = lambda _: None) -> Receipt:
+def read(folder: Path, on_item: Callable[[Item], None] = lambda _: None) -> Receipt:
     """The receipt that the adapter's manifest names, every line checked.
 
     Raises ReceiptError when the adapter is older than receipts, and for every kind of damage.
@@ -66,7 +66,7 @@ def read(folder: Path, on_content: Callable[[Content], None] = lambda _: None) -
         )
     if not (folder / NAME).exists():
         raise ReceiptError(f"{folder / NAME} is missing: the adapter was published with one")
-    receipt = reading.read(folder, on_content)
+    receipt = reading.read(folder, on_item)
     if receipt.sha256 != expected:
         raise ReceiptError(
             f"{folder / NAME} agrees with itself, but {publish.MANIFEST} names another: it was replaced"
@@ -75,12 +75,12 @@ def read(folder: Path, on_content: Callable[[Content], None] = lambda _: None) -
     return receipt
 
 
-def verify(folder: Path, on_content: Callable[[Content], None] = lambda _: None) -> tuple[Receipt, Chain]:
+def verify(folder: Path, on_item: Callable[[Item], None] = lambda _: None) -> tuple[Receipt, Chain]:
     """As `read`; every file of the adapter as the manifest has it, and every receipt before this one.
 
     Raises ReceiptError, and PublishError for the adapter's other files.
     """
-    receipt = read(folder, on_content)
+    receipt = read(folder, on_item)
     publish.verify(folder)
     return receipt, chain(folder, receipt)
 

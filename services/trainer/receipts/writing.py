@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from services.core.models import ContentRole
 from services.trainer.ledger import Ledger, Round
@@ -19,13 +19,29 @@ from services.trainer.receipts.lines import (
     Content,
     End,
     Header,
+    Line,
     Parent,
+    Solution,
     Source,
     recipe_digest,
 )
 from services.trainer.receipts.merkle import Tree
+from services.trainer.samples import solutions
 
 LINES_A_BEAT = 2000
+
+
+class Behind(Protocol):
+    """The training behind the weights that are published, as a header has it."""
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def tokens(self) -> int: ...
+
+    @property
+    def is_counted(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -36,6 +52,10 @@ class Training:
     is_counted: bool  # by what really happened; otherwise by the plan
     exposures: Mapping[int, Exposure]  # by content
     planted: Mapping[int, int]  # content → line before which a fake secret stood
+
+    @property
+    def tokens(self) -> int:
+        return sum(each.tokens for each in self.exposures.values())
 
 
 def write(
@@ -50,9 +70,9 @@ def write(
     left = dict(training.exposures)
     counted = []
 
-    def lines() -> Iterator[Header | Source | Content | Added]:
+    def lines() -> Iterator[Line]:
         counts = ledger.contents_by_role(round_.round_id)
-        yield header(manifest, round_.name, None if parent is None else parent_of(parent), training, counts)
+        yield header(manifest, round_.name, parent_of(parent), training, counts)
         names = {}
         for row in ledger.sources_of(round_.round_id):
             names[row.source_id] = row.name
@@ -63,6 +83,8 @@ def write(
                 if exposure is not None:
                     counted.append((row.content_id, exposure.seen, exposure.tokens))
                 yield content(role, row, names, exposure, training.planted.get(row.content_id))
+        for each in ledger.solutions(round_.round_id):
+            yield solution(each, left.pop(each.content_id, Exposure()))
         yield from added(left.values())
 
     write_lines(folder, lines(), beat)
@@ -70,10 +92,10 @@ def write(
 
 
 def header(
-    manifest: Mapping[str, Any], adapter: str, parent: Parent | None, training: Training,
+    manifest: Mapping[str, Any], adapter: str, parent: Parent | None, training: Behind,
     counts: Mapping[ContentRole, int],
 ) -> Header:  # fmt: skip
-    """`counts`: contents of the round by role."""
+    """`counts`: contents or tasks of the round by role."""
     return Header(
         track=manifest["track"],
         round=manifest["round"],
@@ -86,13 +108,15 @@ def header(
         counts={role: counts.get(role, 0) for role in ROLES},
         exposure="counted" if training.is_counted else "planned",
         steps=training.steps,
-        tokens=sum(each.tokens for each in training.exposures.values()),
+        tokens=training.tokens,
         created_at=manifest["created_at"],
     )
 
 
-def parent_of(folder: Path) -> Parent:
-    """What chains a receipt to the one of the adapter in this folder."""
+def parent_of(folder: Path | None) -> Parent | None:
+    """What chains a receipt to the one of the adapter in this folder; None: the base model is the parent."""
+    if folder is None:
+        return None
     data = (folder / MANIFEST).read_bytes()
     receipt = json.loads(data)["files"].get(NAME)
     return Parent(adapter=folder.name, manifest=hashlib.sha256(data).hexdigest(), receipt=receipt)
@@ -121,6 +145,24 @@ def content(
     )
 
 
+def solution(found: solutions.Solution, exposure: Exposure) -> Solution:
+    """The line of a program of the round's snapshot."""
+    return Solution(
+        task_set=found.task_set,
+        task=found.name,
+        task_sha256=found.task,
+        sha256=found.sha256,
+        seen=exposure.seen,
+        samples=exposure.samples,
+        tokens=exposure.tokens,
+    )
+
+
+def solutions_seen(exposures: Mapping[int, Exposure]) -> dict[int, int]:
+    """Solution → times that it was in a step."""
+    return {solutions.id_of(key): each.seen for key, each in exposures.items() if key <= solutions.FIRST_ID}
+
+
 def added(exposures: Iterable[Exposure]) -> Iterator[Added]:
     """A line for what was trained on that is no content, or none."""
     others = list(exposures)
@@ -132,9 +174,7 @@ def added(exposures: Iterable[Exposure]) -> Iterator[Added]:
         )
 
 
-def write_lines(
-    folder: Path, lines: Iterable[Header | Source | Content | Added], beat: Callable[[], None] = lambda: None
-) -> None:
+def write_lines(folder: Path, lines: Iterable[Line], beat: Callable[[], None] = lambda: None) -> None:
     """Write them below the folder, header first, with the line that ends a receipt."""
     tree = Tree()
     with (folder / NAME).open("wb") as file:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from services.trainer.gate import MIN_ITEMS
-from services.trainer.gate.evidence import GeneralMetric
+from services.trainer.gate.evidence import Metric
 from services.trainer.verdict.answers import NAMES, Arm, Difference, Figures
 
 Action = Literal["do not train", "use retrieval", "use the adapter", "use both", "add more code first"]
@@ -17,7 +17,7 @@ class Elsewhere:
     """How ability elsewhere changed with the adapter, as the gate measured it; below 0 is worse."""
 
     suite: str
-    metric: GeneralMetric
+    metric: Metric
     change: float  # points of a rate as a fraction of 1, or relative nats
     low: float  # at worst, at the gate's level
     margin: float  # how much of a loss the recipe accepts

@@ -10,7 +10,7 @@ from services.core.db import Transaction
 from services.core.errors import ConfigurationError, RatchetError
 from services.core.models import Json
 from services.trainer import publish
-from services.trainer.gate.evidence import GeneralMetric
+from services.trainer.gate.evidence import Metric
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.samples.source import SampleSource
 from services.trainer.snapshots import sample_source
@@ -38,7 +38,7 @@ class Champion:
         found = (self.manifest["metrics"]["verdict"] or {}).get("general")
         if not found or found.get("change") is None or found.get("low") is None:
             return None
-        metric: GeneralMetric = "rate" if found["metric"] == "rate" else "nats"
+        metric: Metric = "rate" if found["metric"] == "rate" else "nats"
         return Elsewhere(found["suite"], metric, found["change"], found["low"], found["margin"])
 
 

@@ -34,13 +34,18 @@ def read(folder: Path, paths: Sequence[Path]) -> dict[str, dict[str, Any]]:
 
 def parsed(path: Path) -> dict[str, Any]:
     """The JSON object of a file. Raises UnsafeAdapterError for anything else, and for a key that is twice."""
-    try:
-        content = json.loads(path.read_bytes(), object_pairs_hook=_once)
-    except (ValueError, RecursionError) as exc:
-        raise UnsafeAdapterError(f"{path} is no JSON that can be read: {exc}") from exc
+    content = decoded(path)
     if not isinstance(content, dict):
         raise UnsafeAdapterError(f"{path} holds a JSON {type(content).__name__}: expected an object")
     return content
+
+
+def decoded(path: Path) -> Any:
+    """The JSON of a file. Raises UnsafeAdapterError for what is none, and for a key that is twice."""
+    try:
+        return json.loads(path.read_bytes(), object_pairs_hook=_once)
+    except (ValueError, RecursionError) as exc:
+        raise UnsafeAdapterError(f"{path} is no JSON that can be read: {exc}") from exc
 
 
 def is_plain(name: Any) -> bool:

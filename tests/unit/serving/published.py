@@ -21,19 +21,48 @@ WEIGHTS = "base_model.model.model.layers.0.self_attn.q_proj.lora_{}.weight"
 
 def make(track_dir: Path, name: str, kind: str = "adapter", **config: Any) -> Path:
     """A published folder; `config` changes what PEFT says of it."""
-    rank = config.get("r", 8)
 
     def write(folder: Path) -> None:
-        (folder / "adapter_config.json").write_text(json.dumps(CONFIG | config), encoding="utf-8")
-        weights = {"A": np.zeros((rank, 4), np.float32), "B": np.zeros((4, rank), np.float32)}
-        save_file(
-            {WEIGHTS.format(side): tensor for side, tensor in weights.items()},
-            folder / "adapter_model.safetensors",
-        )
+        _adapter(folder, config)
 
     manifest = {"kind": kind, "base_model": "org/model", "recipe": {"base_model": "org/model"}, "name": name}
     publish.publish(track_dir, name, write, manifest)
     return track_dir / name
+
+
+def make_team(
+    track_dir: Path, name: str, roles: tuple[str, ...] = ("analyzer", "coder"), **config: Any
+) -> Path:
+    """A published team; `config` changes what PEFT says of its last role."""
+    profiles = [
+        {"role": role, "prompt": f"You are the {role}.", "with_answer": role == roles[-1]} for role in roles
+    ]
+
+    def write(folder: Path) -> None:
+        for role in roles:
+            (folder / role).mkdir()
+            _adapter(folder / role, config if role == roles[-1] else {})
+        (folder / "profiles.json").write_text(json.dumps(profiles), encoding="utf-8")
+
+    manifest = {
+        "kind": "team",
+        "base_model": "org/model",
+        "recipe": {"base_model": "org/model"},
+        "name": name,
+    }
+    publish.publish(track_dir, name, write, manifest)
+    return track_dir / name
+
+
+def _adapter(folder: Path, config: dict[str, Any]) -> None:
+    """As PEFT writes it."""
+    rank = config.get("r", 8)
+    (folder / "adapter_config.json").write_text(json.dumps(CONFIG | config), encoding="utf-8")
+    weights = {"A": np.zeros((rank, 4), np.float32), "B": np.zeros((4, rank), np.float32)}
+    save_file(
+        {WEIGHTS.format(side): tensor for side, tensor in weights.items()},
+        folder / "adapter_model.safetensors",
+    )
 
 
 class Server:
@@ -43,6 +72,7 @@ class Server:
         self.root = root
         self.loaded: dict[str, str] = {}
         self.refuses: set[str] = set()
+        self.refused_models: set[str] = set()  # by their whole names
         self.away = False
         self.asked: list[str] = []  # the models of completions
         routes = [
@@ -71,7 +101,7 @@ class Server:
         name = body["lora_name"]
         if name in self.loaded:
             return _error(400, f"The lora adapter '{name}' has already been loaded.")
-        if name.partition("@")[2] in self.refuses:
+        if name.partition("@")[2] in self.refuses or name in self.refused_models:
             return _error(500, "LoRA rank 64 is greater than max_lora_rank 16.")
         self.loaded[name] = body["lora_path"]
         return PlainTextResponse("Success")

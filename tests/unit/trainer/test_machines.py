@@ -12,6 +12,7 @@ from services.core.errors import ConfigurationError
 from services.core.settings import from_environment
 from services.trainer import failure, launch, machines
 from services.trainer.node import SILENCE, Node
+from services.trainer.recipes.recipe import Recipe
 
 SEVERAL = {"NNODES": "2", "NODE_RANK": "1", "RDZV_ENDPOINT": "trainer-0:29400", "NPROC_PER_NODE": "8"}
 
@@ -35,6 +36,18 @@ def test_a_process_for_every_visible_gpu(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,3")
     assert of().processes == 2
     assert of(NPROC_PER_NODE="4").processes == 4
+
+
+PRACTISING = Recipe(name="team", base_model="./m", objective="reinforcement")
+
+
+def test_a_team_has_one_process_whatever_gpus_there_are() -> None:
+    assert machines.for_recipe(from_environment({"NPROC_PER_NODE": "8"}), PRACTISING) == machines.Machines(1)
+
+
+def test_several_machines_are_refused_for_a_team() -> None:
+    with pytest.raises(ConfigurationError, match="NNODES=2: a round with objective=reinforcement"):
+        machines.for_recipe(from_environment(SEVERAL), PRACTISING)
 
 
 def test_several_machines_have_fixed_numbers() -> None:

@@ -82,5 +82,5 @@ def test_following_batches_are_prepared_by_another_thread() -> None:
 
     fed._make = watched
     fed.batches(0, 1)
-    assert made.wait(10)
+    assert made.wait(60)
     fed.close()

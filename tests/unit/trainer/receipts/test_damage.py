@@ -141,7 +141,7 @@ def test_every_damage_is_named(
     [
         ({"contents": [30, 31]}, "is not the one|names another"),
         ({"header": {"tokens": 7}}, "its header says 7 tokens, its lines 150"),
-        ({"header": {"snapshot": "0" * 64}}, "its contents are not those of the snapshot 000000000000"),
+        ({"header": {"snapshot": "0" * 64}}, "its lines are not those of the snapshot 000000000000"),
         ({"header": {"counts": {"train": 9}}}, "its header counts 9 train, its lines are others"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from services.core.errors import ConfigurationError
 from services.core.sandbox import Outcome
 from services.trainer import generation
-from services.trainer.suites import programs
+from services.trainer.suites import programs, references
 from services.trainer.suites.formats import Task
 
 WORD = "right"
@@ -93,16 +93,16 @@ def test_figures_are_those_that_every_task_has_programs_for(sandbox):
 
 
 def test_a_task_whose_reference_fails_is_excluded_with_the_reason(sandbox, tmp_path):
-    found = programs.sound([task("f"), task("g", "    return None\n")], sandbox, tmp_path / "known.json")
+    found = references.sound([task("f"), task("g", "    return None\n")], sandbox, tmp_path / "known.json")
     assert [each.name for each in found.tasks] == ["Mine/f"]
     assert found.excluded == {"Mine/g": "failed: no"}
 
 
 def test_a_reference_that_passed_is_not_run_again(sandbox, tmp_path):
     known = tmp_path / "results" / "known.json"
-    programs.sound([task("f"), task("g", "    return None\n")], sandbox, known)
+    references.sound([task("f"), task("g", "    return None\n")], sandbox, known)
     sandbox.ran.clear()
-    found = programs.sound([task("f"), task("g", "    return None\n")], sandbox, known)
+    found = references.sound([task("f"), task("g", "    return None\n")], sandbox, known)
     assert [each.key for each in sandbox.ran] == ["Mine/g"]
     assert [each.name for each in found.tasks] == ["Mine/f"]
 
