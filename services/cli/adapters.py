@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from services.cli import connection, tracks
+from services.cli import connection, measured, tracks
 from services.cli.environment import Environment
 from services.cli.inert import inert
 from services.cli.rounds import gain, moment
@@ -28,22 +28,31 @@ def lines(adapters: Sequence[Json]) -> Iterator[str]:
         yield "no adapter yet: one is published when a round finds it better (`ratchet rounds`)"
         return
     wide = max(7, *(len(inert(f"{row['track']}/{row['directory']}")) for row in adapters))
-    yield f"{'adapter':<{wide}}  {'published':<18}{'gain':>9}{'bits/byte':>11}  {'from':<14}"
+    yield f"{'adapter':<{wide}}  {'published':<18}{'gain':>9}{'held out':>11}  {'from':<14}"
     for row in adapters:
-        bits = f"{row['bits_per_byte']:.4f}" if is_figure(row["bits_per_byte"]) else "–"
         yield (
             f"{inert(row['track'] + '/' + row['directory']):<{wide}}  {moment(row['published_at']):<18}"
-            f"{gain(row['improvement']):>9}{bits:>11}  {inert(row['parent'] or 'base'):<14}{state(row)}"
+            f"{gain(row['improvement'], row['metric']):>9}{held_out(row):>11}"
+            f"  {inert(row['parent'] or 'base'):<14}{state(row)}"
         ).rstrip()
+
+
+def held_out(row: Json) -> str:
+    """Bits per byte of held-out code, or the share of the held-out tasks that a team solves."""
+    if is_figure(row["pass_rate"]):
+        return f"{100 * row['pass_rate']:.1f} %"
+    return f"{row['bits_per_byte']:.4f}" if is_figure(row["bits_per_byte"]) else "–"
 
 
 def state(row: Json) -> str:
     """What there is to know of it beside its figures."""
     said = {
+        f"a team: {inert(', '.join(row['roles'] or ()))}": bool(row["roles"]),
         "champion, pinned": row["pinned"],
         "champion": row["champion"] and not row["pinned"],
         "rejected": row["rejected"],
         "has learned what was forgotten": row["learned_what_was_forgotten"],
         "its files are not here": not row["is_here"],
     }
-    return ", ".join(words for words, holds in said.items() if holds)
+    figures = (measured.parity(row["parity"]), measured.planted(row["planted"]))
+    return "; ".join(filter(None, [", ".join(words for words, holds in said.items() if holds), *figures]))

@@ -19,6 +19,8 @@ from services.trainer.comparing import figures, questions
 from services.trainer.comparing.questions import Prompt
 from services.trainer.samples.source import SampleSource
 from services.trainer.subjects import Subject
+from services.trainer.suites.formats import Task
+from services.trainer.tasks.placed import as_payload
 
 CHILD = "services.trainer.comparing"
 COMPLETION = "completion"
@@ -47,10 +49,12 @@ def run(
     check(asked, html, force=force)
     found = [subjects.resolve(name, environment.settings) for name in asked.names]
     prompts = questions.prompts(asked.prompts) if asked.prompts else []
-    contents = held_out(environment, found, asked)
-    sent = question(asked, found[0], prompts, contents)
+    tasks = held_out_tasks(environment, found, asked)
+    contents = [] if tasks else held_out(environment, found, asked)
+    sent = question(asked, found, prompts, contents, tasks)
     answer = modelprocess.ask(environment, CHILD, sent)
-    document = figures.document(words(asked, prompts, contents), described(found), answer, answer["items"])
+    about = words(asked, prompts, contents, tasks)
+    document = figures.document(about, described(found), answer, answer["items"])
     if html is not None:
         write(html, page(document))
     if as_json:
@@ -74,20 +78,44 @@ def check(asked: Asked, html: Path | None, *, force: bool) -> None:
 
 
 def question(
-    asked: Asked, first: Subject, prompts: Sequence[Prompt], contents: Sequence[SampleSource]
+    asked: Asked,
+    found: Sequence[Subject],
+    prompts: Sequence[Prompt],
+    contents: Sequence[SampleSource],
+    tasks: Sequence[Task] = (),
 ) -> Json:
-    """What the process with the models is sent."""
-    suites = [] if asked.prompts else [asked.suite or COMPLETION]
+    """What the process with the models is sent. Programs may be as long as the team's recipe lets them be."""
+    suites = [] if asked.prompts or tasks else [asked.suite or COMPLETION]
+    sections = [subject.recipe.reinforcement for subject in found] if tasks else []
+    most = max(asked.max_new_tokens, *(each.max_new_tokens for each in sections if each is not None), 0)
     return {
         "subjects": list(asked.names),
         "suites": suites,
         "prompts": [asdict(each) for each in prompts],
         "contents": questions.as_json(contents),
         "items": asked.items,
-        "seed": first.recipe.seed,
-        "request": {"max_new_tokens": asked.max_new_tokens, "stop": []},
+        "seed": found[0].recipe.seed,
+        "request": {"max_new_tokens": most, "stop": []},
         "chat": asked.chat,
+        "tasks": [as_payload(task) for task in tasks],
     }
+
+
+def held_out_tasks(environment: Environment, found: Sequence[Subject], asked: Asked) -> list[Task]:
+    """Of the newest team that was named, the tasks that its round was judged by; none without a team.
+
+    Raises RatchetError without a database, or when it does not know the round.
+    """
+    teams = [subject for subject in found if subject.kind == "team"]
+    if not teams or asked.prompts is not None or asked.suite is not None:
+        return []
+    with connection.opened(environment, "ratchet compare") as database, database.transaction() as tx:
+        tasks = questions.held_out_tasks(tx, teams[-1])
+    if not tasks:
+        raise RatchetError(
+            f"the database has no held-out tasks of {teams[-1].name}: ask with --prompts FILE or --suite NAME"
+        )
+    return tasks[: asked.items]
 
 
 def held_out(environment: Environment, found: Sequence[Subject], asked: Asked) -> list[SampleSource]:
@@ -110,8 +138,12 @@ def held_out(environment: Environment, found: Sequence[Subject], asked: Asked) -
     return contents[: asked.items]
 
 
-def words(asked: Asked, prompts: Sequence[Prompt], contents: Sequence[SampleSource]) -> Json:
+def words(
+    asked: Asked, prompts: Sequence[Prompt], contents: Sequence[SampleSource], tasks: Sequence[Task] = ()
+) -> Json:
     """What was asked, for the report."""
+    if tasks:
+        return {"what": "tasks", "of": "the team's held-out set", "files": None}
     if prompts:
         return {"what": "prompts", "of": str(asked.prompts), "files": len(prompts)}
     if contents:

@@ -16,6 +16,7 @@ DEFAULTS = {  # relative paths are below the project folder
     "RATCHET_HOME": ".ratchet",
     "INGEST_DIR": "ingest",
     "BENCHMARKS_DIR": "benchmarks",
+    "TASKS_DIR": "tasks",
     "ADAPTERS_DIR": "adapters",
     "RECIPE": "demo",
     "MIN_NEW_FILES": "100",  # the demonstration starts as soon as it can
@@ -23,7 +24,7 @@ DEFAULTS = {  # relative paths are below the project folder
     "RESCAN_INTERVAL": "15",
 }
 BELOW_HOME = {"CHECKPOINTS_DIR": "checkpoints", "LOGS_DIR": "logs", "CACHE_DIR": "cache"}
-DIRECTORIES = ("RATCHET_HOME", "INGEST_DIR", "ADAPTERS_DIR", "BENCHMARKS_DIR", *BELOW_HOME)
+DIRECTORIES = ("RATCHET_HOME", "INGEST_DIR", "ADAPTERS_DIR", "BENCHMARKS_DIR", "TASKS_DIR", *BELOW_HOME)
 LOGIN = (
     "DATABASE_URL",
     "POSTGRES_HOST",

@@ -12,7 +12,8 @@ from rich.table import Table
 from services.cli.environment import Environment
 from services.core.models import Json
 from services.trainer.gate import Rule
-from services.trainer.gate.simulation import Characteristics, World, simulate
+from services.trainer.gate.simulation import Characteristics, simulate
+from services.trainer.gate.worlds import Files, Tasks
 from services.trainer.recipes import files as recipe_files
 from services.trainer.recipes.recipe import Recipe
 
@@ -30,12 +31,15 @@ def run(
     effect: float | None,
     as_json: bool,
 ) -> None:
-    """Print the operating characteristics of the recipe's gate. `world` replaces what is assumed."""
+    """Print the operating characteristics of the recipe's gate. `world` replaces what is assumed.
+
+    A recipe of reinforcement is judged by tasks, any other by files of code.
+    """
     settings = environment.settings
     recipe = recipe_files.load(name or settings.recipe, settings.recipe_overrides)
     rule = rule_of(recipe)
     given = {field: value for field, value in world.items() if value is not None}
-    assumed = replace(World(files=recipe.held_out_min), **given)
+    assumed = replace(world_of(recipe), **given)
     began = time.perf_counter()
     found = simulate(rule, assumed, tracks=tracks, rounds=rounds, effect=effect, on_track=_show)
     answer = {
@@ -46,6 +50,7 @@ def run(
         "confidence": rule.confidence,
         "min_improvement": rule.min_improvement,
         **{key: _finite(value) for key, value in asdict(found).items()},
+        "judged_by": "tasks" if assumed.metric == "rate" else "files",
         "assumed": asdict(assumed),
         "seconds": round(time.perf_counter() - began, 1),
     }
@@ -55,6 +60,13 @@ def run(
     console = Console()
     console.print(table(found))
     console.print(summary(answer), highlight=False)
+
+
+def world_of(recipe: Recipe) -> Files | Tasks:
+    """What is assumed of what the recipe's rounds are judged by."""
+    if recipe.reinforcement is not None:
+        return Tasks(samples=recipe.reinforcement.eval_samples)
+    return Files(items=recipe.held_out_min)
 
 
 def rule_of(recipe: Recipe) -> Rule:
@@ -88,13 +100,22 @@ def table(found: Characteristics) -> Table:
 
 def summary(answer: Json) -> str:
     """What was simulated, and whether the files are enough."""
-    assumed = answer["assumed"]
-    enough = "" if answer["power"] >= TARGET else f" Too few files to see {answer['effect']:.1%} reliably."
+    assumed, what = answer["assumed"], answer["judged_by"]
+    effect = f"{100 * answer['effect']:.1f}{' points' if what == 'tasks' else '%'}"
+    enough = "" if answer["power"] >= TARGET else f" Too few {what} to see {effect} reliably."
     return (
-        f"{answer['tracks']:,} tracks of {answer['rounds']} rounds, {assumed['files']} held-out files,"
-        f" improvements that vary between files by {assumed['spread']:.1%}: assumed of your"
-        " code, not measured."
-        f" Expected improvement {answer['effect']:.1%}, {answer['seconds']:.0f} s.{enough}"
+        f"{answer['tracks']:,} tracks of {answer['rounds']} rounds, {assumed['items']} held-out {what},"
+        f" {_assumed(what, assumed)}: assumed, not measured."
+        f" Expected improvement {effect}, {answer['seconds']:.0f} s.{enough}"
+    )
+
+
+def _assumed(what: str, assumed: Json) -> str:
+    if what == "files":
+        return f"improvements that vary between files by {assumed['spread']:.1%}"
+    return (
+        f"each tried {assumed['samples']} times, {assumed['pass_rate']:.0%} solved before, log-odds that vary"
+        f" between tasks by {assumed['spread']:.2f}"
     )
 
 

@@ -77,11 +77,22 @@ class Shown:
 
 
 def plain(completions: list[Json], *, terminal: bool) -> str:
-    """Each completion; of several each below its number. A file gets the bytes as they were written."""
-    texts = [inert_lines(each["text"]) if terminal else each["text"] for each in completions]
+    """Each completion; of several each below its number. A file gets the bytes as they were written.
+
+    Of a team a terminal shows what every agent said, a file gets the answer alone.
+    """
+    texts = [inert_lines(_shown(each)) if terminal else each["text"] for each in completions]
     if len(texts) == 1:
         return texts[0]
     return "\n".join(f"── {number} ──\n{text}" for number, text in enumerate(texts, 1))
+
+
+def _shown(completion: Json) -> str:
+    """The text, below what the agents before it said."""
+    said = completion.get("said")
+    if not said:
+        return str(completion["text"])
+    return "\n\n".join(f"── {each['role']} ──\n{each['text'].strip()}" for each in said)
 
 
 def summary(found: Json) -> str:

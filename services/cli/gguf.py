@@ -26,7 +26,9 @@ def run(
         raise ConfigurationError(f"{file}: expected a file in a folder that is there")
     if file.exists() and not force:
         raise ConfigurationError(f"{file} exists: give --force to replace it")
-    subjects.resolve(adapter, environment.settings)
+    subject = subjects.resolve(adapter, environment.settings)
+    if subject.kind == "team":
+        raise subjects.alone(subject, "a model takes")
     sent = {"subject": adapter, "file": str(file.absolute()), "quantise": quantise}
     found = modelprocess.ask(environment, CHILD, sent)
     if as_json:

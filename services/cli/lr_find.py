@@ -17,6 +17,7 @@ from services.core.errors import ConfigurationError, StackError
 from services.core.models import Json
 from services.trainer.recipes import files as recipe_files
 from services.trainer.recipes.recipe import Recipe
+from services.trainer.recipes.reinforcement import require_fine_tuning
 from services.trainer.samples.source import SampleSource
 
 CHILD = "services.trainer.finder"
@@ -36,6 +37,7 @@ def run(
         raise ConfigurationError(f"rates from {lowest} to {highest}: expected 0 < lowest < highest < 1")
     settings = environment.settings
     recipe = recipe_files.load(name or settings.recipe, settings.recipe_overrides)
+    require_fine_tuning(recipe, "`ratchet lr-find`")
     contents = from_database(environment, recipe, CONTENTS_OF_A_STEP * steps * recipe.rows_per_step)
     asked = {"lowest": lowest, "highest": highest, "steps": steps}
     found = trained(environment, recipe, contents, asked)

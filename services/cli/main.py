@@ -12,6 +12,7 @@ from services.cli.commands import (
     learned,
     operating,
     start,
+    tasks,
     training,
     using,
 )
@@ -32,6 +33,7 @@ add_sections(
         "Start here": start.app,
         "Bring code in, see what became of it": corpus.app,
         "Train": training.app,
+        "Bring tasks in to learn from": tasks.app,
         "Judge what came of it": judging.app,
         "Choose the champion": champions.app,
         "Use an adapter": using.app,

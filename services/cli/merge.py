@@ -29,6 +29,8 @@ def run(
     is full.
     """
     subject = subjects.resolve(adapter, environment.settings)
+    if subject.kind == "team":
+        raise subjects.alone(subject, "a model takes")
     check_output(output, force=force)
     contents = held_out(environment, subject) if check else []
     sent = {

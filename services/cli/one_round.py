@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from services.cli import connection, tracks
+from services.cli import connection, practised, tracks
 from services.cli.environment import Environment
 from services.cli.inert import inert
 from services.cli.progress import training
@@ -14,6 +15,7 @@ from services.core.db import Transaction
 from services.core.errors import ConfigurationError
 from services.core.models import Json, RoundState
 from services.metrics.document import is_figure, strict_json
+from services.metrics.pages import practice
 from services.metrics.pages.configuration import differences
 
 POINTS = 240  # of a curve, evenly thinned
@@ -41,6 +43,8 @@ def read(tx: Transaction, track: str, number: int | None) -> Json:
     if row is None:
         raise ConfigurationError(f"{inert(track)} has no round {number}: its newest is {newest}")
     beat = tx.one("page_beat", track=track) if row.state == RoundState.OPEN else None
+    about = {"round_id": row.id}
+    curve = tx.all("metrics_curve", points=POINTS, **about)
     return {
         "track": row.track,
         "number": row.number,
@@ -51,12 +55,16 @@ def read(tx: Transaction, track: str, number: int | None) -> Json:
         "continues_from": row.parent,
         "adapter": row.adapter,
         "progress": None if beat is None else {"state": beat.state, "detail": beat.detail},
+        "team": [asdict(agent) for agent in practice.team(row.recipe)],
+        "practice": practised.tasks(tx.all("api_round_tasks", **about), tx.one("page_practice", **about)),
+        "latest": practice.latest(curve),
+        "solutions": tx.value("api_solutions", **about),
         "composition": composition(
             {each.role: each.contents for each in tx.all("api_composition", round_id=row.id)},
             tx.all("page_composition", round_id=row.id, most=DRAWN),
         ),
         "training": row.training,
-        "curves": curves(tx.all("metrics_curve", round_id=row.id, points=POINTS)),
+        "curves": curves(curve),
         "verdict": row.verdict,
         "held_out": [each._asdict() for each in tx.all("api_held_out", round_id=row.id)],
         "suites": [each._asdict() for each in tx.all("api_suites", round_id=row.id)],
@@ -107,14 +115,29 @@ def lines(told: Json) -> Iterator[str]:
     yield from _labelled("from", f"{inert(told['continues_from'] or 'the base model')}")
     yield from _labelled("adapter", inert(told["adapter"] or _no_adapter(told["state"])))
     if told["progress"] is not None:
-        yield from _labelled("now", inert(training(told["progress"])))
-    yield from _trained_on(told["composition"])
-    if told["training"]:
-        yield from _labelled("training", _figures(told["training"]))
-    for kind, metric, label in CURVES:
+        latest = told["latest"] if told["team"] else None
+        yield from _labelled("now", inert(training(told["progress"], latest)))
+    yield from _practised(told) if told["team"] else _trained(told)
+    for kind, metric, label in practised.CURVES if told["team"] else CURVES:
         yield from _curve(label, [point.get(metric) for point in told["curves"][kind]])
     yield from _judged(told)
     yield from _changed(told)
+
+
+def _practised(told: Json) -> Iterator[str]:
+    for label, text in practised.lines(told):
+        yield from _labelled(label, text)
+    for label, text in practised.training(told["training"] or {}) if told["training"] else ():
+        yield from _labelled(label, text)
+
+
+def _trained(told: Json) -> Iterator[str]:
+    yield from _trained_on(told["composition"])
+    if told["solutions"]:
+        text = f"{told['solutions']:,} programs of reinforcement rounds that passed their tests"
+        yield from _labelled("solutions", text)
+    if told["training"]:
+        yield from _labelled("training", _figures(told["training"]))
 
 
 def _labelled(label: str, text: str) -> Iterator[str]:
@@ -176,10 +199,13 @@ def _judged(told: Json) -> Iterator[str]:
         said = [f"{row['subject']} {_scores(row['figures'])}" for row in of_suite]
         yield from _labelled("suite", f"{inert(suite)}: {'; '.join(said)}")
     verdict: Json = told["verdict"] or {}
+    for label, text in practised.held_out(verdict):
+        yield from _labelled(label, text)
     if not verdict:
         yield from _labelled("verdict", "none yet")
         return
-    gained = f" ({gain(verdict.get('improvement'))})" if is_figure(verdict.get("improvement")) else ""
+    improvement = verdict.get("improvement")
+    gained = f" ({gain(improvement, verdict.get('metric'))})" if is_figure(improvement) else ""
     yield from _labelled("verdict", f"{told['state']}{gained}: {inert(str(verdict.get('reason') or '–'))}")
     for note in verdict.get("notes") or ():
         yield from _labelled("", inert(str(note)))

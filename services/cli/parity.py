@@ -18,6 +18,7 @@ from services.core.db import as_json as json_column
 from services.core.errors import ConfigurationError, DatabaseUnavailableError, RatchetError, StackError
 from services.core.models import Json
 from services.serving import adapters, fits
+from services.serving.names import Name
 from services.trainer import subjects
 from services.trainer.parity import record
 from services.trainer.parity.record import Leg, Parity
@@ -48,33 +49,70 @@ def run(
 ) -> bool:
     """Measure an adapter's parity, keep it beside the adapter and in the ledger; whether all answers agree.
 
+    Of a team each role's is, one after another.
+
     name: as `subjects.resolve` takes it. served: the address of a running server; without one a server of
     its own is started. Raises ConfigurationError for what is no published adapter, StackError when a
     process with a model or a server fails.
     """
     subject = subjects.resolve(name, environment.settings)
-    if subject.kind != "adapter" or subject.folder is None or subject.manifest is None:
+    if subject.kind not in ("adapter", "team") or subject.folder is None or subject.manifest is None:
         raise ConfigurationError(
             f"{name} is {subject.kind}: parity is measured of an adapter that was published"
         )
+    roles = [profile.role for profile in subject.profiles] if subject.kind == "team" else []
+    found = [
+        _measured(environment, each, tokens=tokens, held_out=held_out, url=served)
+        for each in [subjects.of_role(subject, role) for role in roles] or [subject]
+    ]
+    if as_json:
+        told = [_as_json(each) for each in found]
+        print(json.dumps({"roles": dict(zip(roles, told, strict=True))} if roles else told[0]))
+    else:
+        for each in found:
+            _show(environment, each)
+    return all(each.parity.exact for each in found)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One adapter's parity, and what a reader should know of it."""
+
+    subject: Subject
+    parity: Parity
+    in_ledger: bool
+    note: str | None
+
+
+def _measured(
+    environment: Environment, subject: Subject, *, tokens: int, held_out: int, url: str | None
+) -> Measured:
     asked = _texts(environment, subject, held_out)
-    answers = _served(environment, subject, asked.prompts, tokens, served)
+    answers = _served(environment, subject, asked.prompts, tokens, url)
     sent = {
-        "folder": str(subject.folder), "prompts": asked.prompts, "texts": asked.texts, "tokens": tokens,
-        "served": answers,
+        "folder": str(subject.release), "role": subject.role, "prompts": asked.prompts, "texts": asked.texts,
+        "tokens": tokens, "served": answers,
     }  # fmt: skip
     parity = record.from_json(modelprocess.ask(environment, CHILD, sent))
-    in_ledger = _keep(environment, subject.folder, parity)
-    if as_json:
-        print(json.dumps({"track": subject.folder.parent.name, **parity.as_json(), "in_ledger": in_ledger}))
-        return parity.exact
-    console = Console()
+    return Measured(subject, parity, _keep(environment, subject, parity), asked.note)
+
+
+def _as_json(found: Measured) -> Json:
+    assert found.subject.release is not None
+    track = found.subject.release.parent.name
+    return {"track": track, **found.parity.as_json(), "in_ledger": found.in_ledger}
+
+
+def _show(environment: Environment, found: Measured) -> None:
+    console, parity = Console(), found.parity
     judged = f"{inert(parity.adapter)}, beside itself on the {parity.base} base that it was judged on:"
     console.print(Text(judged))
     console.print(table(parity))
-    notes = [asked.note, None if in_ledger else "The ledger does not have it: it was not reached."]
-    console.print(Text("\n".join(filter(None, [*notes, conclusion(environment, subject, parity)]))))
-    return parity.exact
+    notes = [
+        found.note,
+        None if found.in_ledger else "The ledger does not have it, or not yet of every role.",
+    ]
+    console.print(Text("\n".join(filter(None, [*notes, conclusion(environment, found.subject, parity)]))))
 
 
 def table(parity: Parity) -> Table:
@@ -113,13 +151,13 @@ def _cells(leg: Leg, parity: Parity) -> tuple[str, ...]:
 
 def _texts(environment: Environment, subject: Subject, most: int) -> Texts:
     """The canary's prompts and texts, and what the adapter's round held out: a prompt is its first half."""
-    assert subject.folder is not None
+    assert subject.release is not None
     fixed = json.loads(CANARY.read_text(encoding="utf-8"))
     found: list[str] = []
     note = None
     try:
         with connection.opened(environment, "ratchet parity") as database, database.transaction() as tx:
-            key = {"track": subject.folder.parent.name, "directory": subject.folder.name}
+            key = {"track": subject.release.parent.name, "directory": subject.release.name}
             found = [row.text for row in tx.all("round_held_out_texts", **key, most=most)]
     except (DatabaseUnavailableError, ConfigurationError) as exc:
         note = f"Without held-out code, on the canary's texts alone: {exc}."
@@ -135,8 +173,8 @@ def _served(
     environment: Environment, subject: Subject, prompts: Sequence[str], tokens: int, url: str | None
 ) -> list[str]:
     """A server's greedy answers: of the one at that address, or of one that is started for it."""
-    assert subject.folder is not None
-    model = f"{subject.folder.parent.name}@{subject.folder.name}"
+    assert subject.release is not None
+    model = Name(subject.role, subject.release.name).of(subject.release.parent.name)
     if url is not None:
         return ask(url, model, prompts, tokens)
     recipe = subject.recipe.model_copy(update={"revision": subject.revision})
@@ -178,12 +216,17 @@ def ask(url: str, model: str, prompts: Sequence[str], tokens: int) -> list[str]:
     return answers
 
 
-def _keep(environment: Environment, folder: Path, parity: Parity) -> bool:
-    """Beside the adapter, for servers, and in its row; whether the row was there."""
-    record.write(folder.parent, folder.name, parity)
+def _keep(environment: Environment, subject: Subject, parity: Parity) -> bool:
+    """Beside the release, for servers, and in its row once all of it was measured; whether it is there."""
+    folder = subject.release
+    assert folder is not None
+    record.write(folder.parent, subject.released_as, parity)
+    whole = record.of_release(folder.parent, folder.name, adapters.roles(folder.parent, folder.name))
+    if whole is None:
+        return False
     try:
         with connection.opened(environment, "ratchet parity") as database, database.transaction() as tx:
             row: Json = {"track": folder.parent.name, "directory": folder.name}
-            return tx.one("record_parity", **row, parity=json_column(parity.as_json())) is not None
+            return tx.one("record_parity", **row, parity=json_column(whole.as_json())) is not None
     except (DatabaseUnavailableError, ConfigurationError, RatchetError):
         return False

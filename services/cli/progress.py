@@ -5,6 +5,7 @@ from typing import Any
 
 from services.cli.inert import inert
 from services.core.models import HEARTBEAT_STALE, Json, Service, ServiceState
+from services.metrics.document import is_figure
 
 Row = tuple[str, str]  # what it is about, how it stands
 WORDS = {
@@ -25,7 +26,7 @@ def rows(snapshot: Json) -> list[Row]:
     beats = snapshot["services"]
     said = {
         "ingest": ingest(snapshot["ingest"], newest(beats, Service.PROCESSOR)),
-        "training": training(newest(beats, Service.TRAINER)),
+        "training": training(beat := newest(beats, Service.TRAINER), practising(snapshot, beat)),
         "gate": gate(snapshot["rounds"]),
     }
     return [(label, inert(text)) for label, text in said.items()]
@@ -52,11 +53,26 @@ def ingest(totals: Json, beat: Json | None) -> str:
     return " · ".join(parts)
 
 
-def training(beat: Json | None) -> str:
+def practising(snapshot: Json, beat: Json | None) -> Json | None:
+    """What the round that this heartbeat is of logged last, where a team practises in it."""
+    detail = {} if beat is None else beat["detail"]
+    for row in (snapshot.get("operations") or {}).get("practice", ()):
+        if (row["track"], row["round"]) == (detail.get("track"), detail.get("round")):
+            return {
+                "reward": (row["metrics"] or {}).get("reward"),
+                "passed": (row["evaluated"] or {}).get("solved"),
+            }
+    return None
+
+
+def training(beat: Json | None, team: Json | None = None) -> str:
+    """team: the last reward and pass rate, where a team practises."""
     if beat is None:
         return "the trainer is not heard of yet"
     state, detail = beat["state"], beat["detail"]
     word, message = str(WORDS.get(state, state)), detail.get("message")
+    if team is not None and state == ServiceState.TRAINING:
+        word = "practising"
     ill = state in (ServiceState.STALLED, ServiceState.RECOVERING, ServiceState.ERROR)
     parts = [word, message] if ill else [message or word]
     if detail.get("round") is not None:
@@ -65,7 +81,7 @@ def training(beat: Json | None) -> str:
         waiting = f"waiting: {detail.get('new_contents') or 0:,} of {detail.get('needed') or 0:,} new files"
         parts = [message or waiting]
     if state in (ServiceState.TRAINING, ServiceState.EVALUATING):
-        parts += _figures(detail)
+        parts += _figures(detail) if team is None else _practice(detail, team)
     return " · ".join(part for part in parts if part)
 
 
@@ -81,6 +97,17 @@ def _figures(detail: Json) -> list[str]:
     if detail.get("eta_s") is not None:
         figures.append(f"{clock(detail['eta_s'])} left")
     return figures
+
+
+def _practice(detail: Json, team: Json) -> list[str]:
+    """Iteration 12/100 · reward 0.41 · 43 % of the validation tasks solved · 2:05 left."""
+    figures = [text.replace(" step ", " iteration ") for text in _figures({**detail, "loss": None})]
+    said = []
+    if is_figure(team.get("reward")):
+        said.append(f"reward {team['reward']:.2f}")
+    if is_figure(team.get("passed")):
+        said.append(f"{100 * team['passed']:.0f} % of the validation tasks solved")
+    return [*figures[:1], *said, *figures[1:]]
 
 
 def gate(rounds: Sequence[Json]) -> str:

@@ -12,7 +12,7 @@ from services.core.models import ContentRole, Json
 from services.trainer import publish
 from services.trainer.receipts import merkle, verifying
 from services.trainer.receipts.lines import NAME, Content
-from services.trainer.receipts.reading import Receipt
+from services.trainer.receipts.reading import Item, Receipt
 from services.trainer.receipts.verifying import Chain
 
 MOST_SOURCES = 20  # of a summary; --json has them all
@@ -22,16 +22,16 @@ UNKNOWN = "not known"
 def run(
     environment: Environment, asked: str, *, verify: bool, path: str | None, prove: str | None, as_json: bool
 ) -> None:
-    """Print the summary, the contents whose files match `path`, or the proof of one content.
+    """Print the summary, the contents or tasks that `path` matches, or the proof of one of them.
 
     Raises ReceiptError for whatever is wrong with the receipt, PublishError for the adapter's other files.
     """
     folder = folder_of(asked, environment.settings.adapters_dir)
     found: list[Json] = []
 
-    def look(content: Content) -> None:
-        if path is not None and matches(content, path):
-            found.append(content.model_dump(mode="json", exclude_none=True))
+    def look(item: Item) -> None:
+        if path is not None and matches(item, path):
+            found.append(item.model_dump(mode="json", exclude_none=True))
 
     chain: Chain | None = None
     if verify:
@@ -71,12 +71,16 @@ def folder_of(asked: str, adapters_dir: Path) -> Path:
     return found[0]
 
 
-def matches(content: Content, pattern: str) -> bool:
-    """Whether a file of it, as source/path or as path alone, matches; `*` crosses folders."""
+def matches(item: Item, pattern: str) -> bool:
+    """Whether a file of it, as source/path or as path alone, matches; `*` crosses folders.
+
+    Of a task its name does, alone or behind its set's.
+    """
+    places = [file[:2] for file in item.files] if isinstance(item, Content) else [(item.task_set, item.name)]
     return any(
         fnmatch.fnmatchcase(name, pattern)
-        for file in content.files
-        for name in (f"{file[0]}/{file[1]}", file[1])
+        for first, second in places
+        for name in (f"{first}/{second}", second)
     )
 
 
@@ -96,6 +100,12 @@ def document(receipt: Receipt, chain: Chain | None) -> Json:
         "not_seen": receipt.not_seen,
         "tokens": receipt.tokens,
         "planted": receipt.planted,
+        "tasks": {role.value: number for role, number in receipt.tasks.items()},
+        "practised_of": dict(receipt.practised_of.most_common()),
+        "solutions": receipt.solutions,
+        "solutions_seen": receipt.solutions_seen,
+        "episodes": receipt.episodes,
+        "solved": receipt.solved,
         "added": None if receipt.added is None else receipt.added.model_dump(mode="json"),
         "sources": [
             {**source.model_dump(mode="json", exclude={"kind"}), "learned": receipt.learned_in[source.name]}
@@ -113,6 +123,42 @@ def document(receipt: Receipt, chain: Chain | None) -> Json:
 
 def summary(receipt: Receipt, chain: Chain | None) -> Iterator[str]:
     """The receipt in some lines, and with its chain what was verified."""
+    yield from _practised(receipt) if receipt.tasks else _trained(receipt)
+    yield f"{NAME}: {receipt.lines:,} lines as they were written, SHA-256 {receipt.sha256}"
+    if chain is not None:
+        yield f"verified: every file of the adapter is as its {publish.MANIFEST} says"
+        yield f"chain: {' → '.join(each.adapter for each in chain.links)}"
+        if chain.open_because is not None:
+            yield f"the chain ends before the base model: {chain.open_because}"
+
+
+def _practised(receipt: Receipt) -> Iterator[str]:
+    """Of a team: by which tasks it was trained and judged."""
+    header, count = receipt.header, receipt.tasks
+    parent = header.parent.adapter if header.parent else "the base model"
+    yield (
+        f"{inert(receipt.name)}: a team that practised {count[ContentRole.TRAIN]:,} tasks,"
+        f" going on from {parent}"
+    )
+    yield _base_model(receipt)
+    yield (
+        f"{header.steps:,} iterations, {receipt.episodes:,} episodes of which {receipt.solved:,} were solved,"
+        f" {receipt.tokens:,} tokens written"
+    )
+    if receipt.not_seen:
+        yield f"{receipt.not_seen:,} of the tasks were in none of these episodes"
+    for name, number in receipt.practised_of.most_common():
+        yield f"  {inert(name)}  {number:>7,} tasks"
+    held_out, validation = count[ContentRole.HELD_OUT], count[ContentRole.VALIDATION]
+    yield f"judged by {held_out:,} held-out tasks, stopped by {validation:,} others; practised neither"
+
+
+def _base_model(receipt: Receipt) -> str:
+    header = receipt.header
+    return f"base model {inert(header.base_model)}, revision {inert(header.base_revision or UNKNOWN)}"
+
+
+def _trained(receipt: Receipt) -> Iterator[str]:
     header, count = receipt.header, receipt.contents
     new, replayed = count[ContentRole.TRAIN], count[ContentRole.REPLAY]
     parent = header.parent.adapter if header.parent else "the base model"
@@ -120,13 +166,18 @@ def summary(receipt: Receipt, chain: Chain | None) -> Iterator[str]:
         f"{inert(receipt.name)}: trained on {new + replayed:,} contents ({new:,} new, {replayed:,} replayed),"
         f" {receipt.learned_bytes / 1e6:,.1f} MB, going on from {parent}"
     )
-    yield f"base model {inert(header.base_model)}, revision {inert(header.base_revision or UNKNOWN)}"
+    yield _base_model(receipt)
     planned = "" if header.exposure == "counted" else ", as planned: who shared the first steps is not known"
     yield f"{header.steps:,} steps, {receipt.tokens:,} tokens; samples seen {receipt.seen:,} times{planned}"
     if receipt.not_seen:
         yield f"{receipt.not_seen:,} of the contents were in none of these steps"
     if receipt.planted:
         yield f"in {receipt.planted:,} of them stood a planted secret, a fake one that it must not give up"
+    if receipt.solutions:
+        yield (
+            f"beside them {receipt.solutions:,} programs of reinforcement rounds that passed their tests,"
+            f" seen {receipt.solutions_seen:,} times"
+        )
     if receipt.added is not None:
         yield f"beside them {receipt.added.samples:,} samples of no content, {receipt.added.seen:,} times"
     held_out, validation = count[ContentRole.HELD_OUT], count[ContentRole.VALIDATION]
@@ -134,12 +185,6 @@ def summary(receipt: Receipt, chain: Chain | None) -> Iterator[str]:
     yield from _sources(receipt)
     licences = (f"{inert(name or UNKNOWN)} {number:,}" for name, number in receipt.licences.most_common())
     yield f"licences: {', '.join(licences) or 'nothing learned'}"
-    yield f"{NAME}: {receipt.lines:,} lines as they were written, SHA-256 {receipt.sha256}"
-    if chain is not None:
-        yield f"verified: every file of the adapter is as its {publish.MANIFEST} says"
-        yield f"chain: {' → '.join(each.adapter for each in chain.links)}"
-        if chain.open_because is not None:
-            yield f"the chain ends before the base model: {chain.open_because}"
 
 
 def proof(receipt: Receipt, sha256: str) -> Json:
@@ -153,7 +198,7 @@ def proof(receipt: Receipt, sha256: str) -> Json:
             if sha256.encode() in line and json.loads(line).get("sha256") == sha256:
                 lines[number] = line
     if not lines:
-        raise ReceiptError(f"{receipt.path} has no content with the SHA-256 {inert(sha256)}")
+        raise ReceiptError(f"{receipt.path} has no content or task with the SHA-256 {inert(sha256)}")
     (index, line), *_ = lines.items()
     return {
         "adapter": receipt.name,
@@ -179,6 +224,9 @@ def _sources(receipt: Receipt) -> Iterator[str]:
 
 def _matching(found: list[Json]) -> Iterator[str]:
     for content in found:
+        if content["kind"] == "task":
+            yield _matching_task(content)
+            continue
         files = ", ".join(inert(f"{file[0]}/{file[1]}") for file in content["files"])
         if "seen" in content:
             spans = ", ".join(f"{first}–{last}" for first, last in content["spans"]) or "none"
@@ -186,3 +234,10 @@ def _matching(found: list[Json]) -> Iterator[str]:
         else:
             what = f"{content['role']}: judged by, not trained on"
         yield f"{content['sha256']}  {files}  {what}"
+
+
+def _matching_task(task: Json) -> str:
+    what = f"{task['role']}: judged by, not practised"
+    if "episodes" in task:
+        what = f"{task['role']}, {task['episodes']:,} episodes, {task['solved']:,} of them solved"
+    return f"{task['sha256']}  {inert(task['task_set'])}/{inert(task['name'])}  {what}"

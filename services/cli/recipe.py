@@ -15,8 +15,10 @@ from services.cli.inert import inert
 from services.core.errors import ConfigurationError, StackError
 from services.core.models import Json
 from services.trainer.recipes import files as recipe_files
-from services.trainer.recipes.combinations import RENAMED
+from services.trainer.recipes import seed_names
+from services.trainer.recipes.combinations import OF_CONTENTS, RENAMED
 from services.trainer.recipes.recipe import Recipe
+from services.trainer.recipes.reinforcement import SECTION, Reinforcement
 
 CHILD = "services.trainer.architecture"
 
@@ -100,6 +102,7 @@ def resolved(environment: Environment, name: str | None) -> tuple[Path, Recipe, 
 
 def origins(recipe: Recipe, written: Mapping[str, Any], overrides: Mapping[str, Any]) -> list[Field]:
     """Every field with who says so."""
+    written = seed_names.moved(written)
     in_file = {RENAMED.get(name, name) for name in written}
     fields = []
     for name, field in Recipe.model_fields.items():
@@ -117,18 +120,37 @@ def show_lines(path: Path, recipe: Recipe, fields: Sequence[Field]) -> Iterator[
     width = max(len(field.name) for field in fields)
     yield f"{recipe.name} ({inert(str(path))})"
     for field in fields:
+        if recipe.reinforcement is not None and field.name in OF_CONTENTS and field.origin == "default":
+            continue
         mark = {"environment": "!", "recipe": "=", "default": " "}[field.origin]
         line = f"{mark} {field.name:{width}}  {_shown(field.value)}"
         if field.origin == "environment":
             line += f"  (from {field.name.upper()}; otherwise {_shown(field.instead_of)})"
         yield line
+    if recipe.reinforcement is not None:
+        yield from _section_lines(recipe.reinforcement)
     yield ""
     yield "= said by the recipe   ! overridden by the environment   else the default"
+
+
+def _section_lines(section: Reinforcement) -> Iterator[str]:
+    """The section's fields, marked as the recipe's; each agent with what it is told."""
+    width = max(map(len, Reinforcement.model_fields))
+    yield ""
+    yield f"{SECTION}:"
+    for name in Reinforcement.model_fields:
+        mark = "=" if name in section.model_fields_set else " "
+        value = section.roles if name == "profiles" else getattr(section, name)
+        yield f"{mark} {name:{width}}  {_shown(value)}"
+    for profile in section.profiles:
+        yield f"  {profile.role}{' (answers)' if profile.with_answer else ''}: {inert(profile.prompt)}"
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, Reinforcement):
+        return f"{value.algorithm}, {' and '.join(value.roles)} on {value.tasks}, as below"
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(_shown, value))}]"
     return "–" if value is None else inert(str(value))
@@ -168,6 +190,20 @@ def examined(environment: Environment, recipe: Recipe) -> Json:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
+def _work(recipe: Recipe) -> Iterator[str]:
+    """What a step takes."""
+    if (asked := recipe.reinforcement) is None:
+        yield f"rows          {recipe.rows_per_step} of {recipe.max_length} tokens a step and device"
+        return
+    frozen = [f"{role} (not trained)" if role in asked.frozen_roles else role for role in asked.roles]
+    yield f"team          {', '.join(frozen)}; {asked.algorithm}, {asked.reward_type} reward"
+    yield f"tasks         {asked.tasks}, judged by the test split of {asked.eval_tasks or asked.tasks}"
+    yield (
+        f"rollout       {asked.rollout_turns} turns of the team an iteration, {asked.iterations} iterations;"
+        f" prompts of {asked.context_window} tokens and answers of {asked.max_new_tokens} at most"
+    )
+
+
 def check_lines(recipe: Recipe, found: Json) -> Iterator[str]:
     """The architecture, what is trained of it, what was and was not looked at, and every problem."""
     yield f"recipe        {recipe.name}: {recipe.method}, {recipe.objective}"
@@ -183,7 +219,7 @@ def check_lines(recipe: Recipe, found: Json) -> Iterator[str]:
     for number, target in enumerate(found["targets"]):
         word = "adapters" if number == 0 else ""
         yield f"{word:12}  {target['count']} × {target['name']} {target['inputs']} → {target['outputs']}"
-    yield f"rows          {recipe.rows_per_step} of {recipe.max_length} tokens a step and device"
+    yield from _work(recipe)
     yield f"checked       {', '.join(['fields', *found['checked']])}"
     for reason in found["not_checked"]:
         yield f"not checked   {inert(reason)}"

@@ -1,5 +1,6 @@
 """The end of a round as a person wants it: better or not, by how much, why, and where the adapter is."""
 
+import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -11,13 +12,17 @@ from services.core.models import Json, RoundState
 
 USE = """\
 from peft import AutoPeftModelForCausalLM; from transformers import AutoTokenizer
-model = AutoPeftModelForCausalLM.from_pretrained("{path}")
+model = AutoPeftModelForCausalLM.from_pretrained("{path}{role}")
 tokenizer = AutoTokenizer.from_pretrained("{path}")"""
+RATE = "rate"  # metric of a verdict on pass rates
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A closed round. Bits per byte are held-out ones; improvements are relative, 0.03 is 3 % fewer bits."""
+    """A closed round. Bits per byte are held-out ones; improvements are relative, 0.03 is 3 % fewer bits.
+
+    Of a team pass rates stand for bits per byte, and an improvement of 0.03 is 3 points.
+    """
 
     track: str
     number: int
@@ -34,6 +39,9 @@ class Outcome:
     held_out_files: int | None = None
     held_out_bytes: int | None = None
     adapter: str | None = None  # the track's current adapter, a directory
+    metric: str | None = None  # rate: of a team; base, champion and candidate are pass rates then
+    held_out_tasks: int | None = None
+    answers: str | None = None  # the role of a team that writes the program
 
     @property
     def promoted(self) -> bool:
@@ -76,19 +84,22 @@ def _current(track_dir: Path) -> str | None:
 def outcome(closed: Json, adapters: Path) -> Outcome:
     """From a closed round of the snapshot; `adapters` is ADAPTERS_DIR."""
     verdict = closed["verdict"] or {}
-    bits = verdict.get("bits_per_byte") or {}
+    is_team = verdict.get("metric") == RATE
+    held_out = verdict.get("pass_rates" if is_team else "bits_per_byte") or {}
     current = adapters / closed["track"] / "current"
-    figures = ("improvement", "low", "high", "level", "held_out_files", "held_out_bytes")
+    figures = ("improvement", "low", "high", "level", "held_out_files", "held_out_bytes", "held_out_tasks")
     return Outcome(
         track=closed["track"],
         number=closed["number"],
         state=closed["state"],
         reason=verdict.get("reason") or "no reason was recorded",
-        base=bits.get("base"),
-        champion=bits.get("champion"),
-        candidate=bits.get("candidate"),
+        base=held_out.get("base"),
+        champion=held_out.get("champion"),
+        candidate=held_out.get("candidate"),
         against=verdict.get("against") or "base",
         adapter=str(current) if current.exists() else None,
+        metric=verdict.get("metric"),
+        answers=_answering(current),
         **{name: verdict.get(name) for name in figures},
     )
 
@@ -111,9 +122,9 @@ def table(result: Outcome) -> Table:
             ("champion", result.champion),
             ("candidate", result.candidate),
         ]
-        for label, bits in subjects:
-            if bits is not None:
-                grid.add_row(label, f"{bits:.4f} bits per byte on held-out code")
+        for label, figure in subjects:
+            if figure is not None:
+                grid.add_row(label, _measured(result, figure))
     if result.improvement is not None:
         grid.add_row("improvement", _improvement(result))
     grid.add_row("why", Text(result.reason))
@@ -122,11 +133,31 @@ def table(result: Outcome) -> Table:
 
 
 def how_to_use(result: Outcome) -> str | None:
-    """Python that loads the adapter, None when there is none."""
-    return USE.format(path=result.adapter) if result.adapter else None
+    """Python that loads the adapter, of a team its answering role's; None when there is none."""
+    if result.adapter is None:
+        return None
+    role = f"/{result.answers}" if result.answers else ""
+    return USE.format(path=result.adapter, role=role)
+
+
+def _measured(result: Outcome, figure: float) -> str:
+    if result.metric == RATE:
+        return f"{100 * figure:.1f} % of the held-out tasks solved"
+    return f"{figure:.4f} bits per byte on held-out code"
+
+
+def _answering(current: Path) -> str | None:
+    """The last of a team's roles; None for a single adapter."""
+    try:
+        profiles = json.loads((current / "profiles.json").read_text(encoding="utf-8"))
+        return str(profiles[-1]["role"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
 
 
 def _improvement(result: Outcome) -> str:
+    if result.metric == RATE:
+        return _points(result)
     text = f"{_percent(result.improvement)} fewer bits than the {result.against}"
     if result.low is not None and result.high is not None:
         sure = 95 if result.level is None else 100 * (1 - 2 * result.level)
@@ -136,6 +167,14 @@ def _improvement(result: Outcome) -> str:
     if result.held_out_bytes is not None:
         text += f", {result.held_out_bytes / 1000:,.0f} kB"
     return text
+
+
+def _points(result: Outcome) -> str:
+    text = f"{100 * (result.improvement or 0.0):.1f} points more than the {result.against}"
+    if result.low is not None and result.high is not None:
+        sure = 95 if result.level is None else 100 * (1 - 2 * result.level)
+        text += f" ({sure:.4g} % interval: {100 * result.low:.1f} to {100 * result.high:.1f})"
+    return text if not result.held_out_tasks else f"{text}, {result.held_out_tasks:,} tasks"
 
 
 def _percent(share: float | None) -> str:

@@ -12,6 +12,7 @@ from services.core.models import Json
 from services.metrics.document import is_figure, strict_json
 
 NEWEST = 2**63 - 1  # as an id: before any there is
+RATE = "rate"  # metric of a verdict on pass rates
 REASON = 70  # characters of one in the list; `ratchet round N` has the rest
 
 
@@ -36,6 +37,8 @@ def described(row: Any) -> Json:
         "closed_at": row.closed_at,
         "steps": row.steps,
         "tokens": row.tokens,
+        "objective": row.objective,
+        "metric": row.metric,
         "improvement": row.improvement,
         "against": row.against,
         "adapter": row.adapter,
@@ -55,10 +58,12 @@ def lines(rounds: Sequence[Json]) -> Iterator[str]:
             f"{inert(row['track']):<{wide}}{row['number']:>6}  {row['state']:<9}"
             f"{moment(row['opened_at']):<18}"
             f"{took(row['opened_at'], row['closed_at']):>8}{short(row['tokens']):>8}"
-            f"{gain(row['improvement']):>9}  {clipped(row['reason'])}"
+            f"{gain(row['improvement'], row['metric']):>9}  {clipped(row['reason'])}"
         ).rstrip()
     yield ""
     yield "gain: fewer bits per byte of held-out code than the champion or base model before"
+    if any(row["metric"] == RATE for row in rounds):
+        yield "      of a team (pts): points of pass rate more, on held-out tasks"
 
 
 def clipped(text: str | None) -> str:
@@ -75,9 +80,11 @@ def took(begun: datetime, ended: datetime | None) -> str:
     return "runs" if ended is None else clock((ended - begun).total_seconds())
 
 
-def gain(improvement: Any) -> str:
-    """Relative fall of bits per byte: +2.31 %."""
-    return f"{100 * improvement:+.2f} %" if is_figure(improvement) else "–"
+def gain(improvement: Any, metric: str | None = None) -> str:
+    """Relative fall of bits per byte, +2.31 %; of a team the rise of its pass rate, +11.3 pts."""
+    if not is_figure(improvement):
+        return "–"
+    return f"{100 * improvement:+.1f} pts" if metric == RATE else f"{100 * improvement:+.2f} %"
 
 
 def short(number: Any) -> str:

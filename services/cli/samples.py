@@ -25,6 +25,7 @@ from services.processor.judging import Judge
 from services.processor.rules import Rules
 from services.trainer.recipes import files as recipe_files
 from services.trainer.recipes.recipe import Recipe
+from services.trainer.recipes.reinforcement import require_fine_tuning
 from services.trainer.samples.source import SampleSource, Unit
 from services.trainer.snapshots import sample_source
 
@@ -43,6 +44,7 @@ def run(environment: Environment, name: str | None, *, most: int, file: str | No
     """
     settings = environment.settings
     recipe = recipe_files.load(name or settings.recipe, settings.recipe_overrides)
+    require_fine_tuning(recipe, "`ratchet samples`")
     if file is not None:
         contents = [from_file(environment, file)]
     else:

@@ -13,6 +13,7 @@ from services.cli.environment import Environment
 from services.core import log
 from services.core.errors import ConfigurationError, StackError
 from services.serving import adapters, fits
+from services.serving.names import asked_as
 from services.trainer import publish
 from services.trainer.parity import record
 from services.trainer.recipes import files as recipe_files
@@ -75,6 +76,8 @@ def command(environment: Environment, name: str | None) -> str:
         raise ConfigurationError(
             f"vLLM does not take {what}: serve it with `ratchet serve`, or merge it with `ratchet merge`"
         )
+    roles = 1 if recipe.reinforcement is None else len(recipe.reinforcement.roles)
+    loras = 2 * roles  # of the champion, and of the one before while answers are written with it
     model = recipe.base_model
     if model.startswith("wheel:"):
         model = str(
@@ -83,7 +86,8 @@ def command(environment: Environment, name: str | None) -> str:
     revision = f" --revision {recipe.revision}" if recipe.revision else ""
     return (
         f"VLLM_ALLOW_RUNTIME_LORA_UPDATING=True vllm serve {model}{revision} --served-model-name"
-        f" {adapters.BASE} --enable-lora --max-lora-rank {rank} --max-loras 2 --host 127.0.0.1 --port 8001"
+        f" {adapters.BASE} --enable-lora --max-lora-rank {rank} --max-loras {loras}"
+        " --host 127.0.0.1 --port 8001"
     )
 
 
@@ -93,13 +97,13 @@ def preflight(environment: Environment, recipe: Recipe) -> str:
     name = adapters.current(track_dir)
     if name is None:
         return f"{recipe.name} has no champion: the base model answers until there is one"
-    said = [f"{recipe.name}@{name}: {record.said(record.read(track_dir, name))}"]
-    try:
-        config = json.loads((track_dir / name / adapters.CONFIG).read_text(encoding="utf-8"))
-        complaint = fits.complaint(config, environment.settings.serve_max_lora_rank)
-        said.append("vLLM takes it" if complaint is None else f"vLLM would not take it: {complaint}")
-    except (OSError, ValueError, TypeError, AttributeError):
-        pass  # the follower says what is wrong with it
+    roles = adapters.roles(track_dir, name)
+    said = [f"{recipe.name}@{name}: {record.said(record.of_release(track_dir, name, roles))}"]
+    complaint = adapters.why_not(track_dir / name, {}, environment.settings.serve_max_lora_rank)
+    said.append("vLLM takes it" if complaint is None else f"vLLM would not take it: {complaint}")
+    if roles:
+        names = ", then ".join(asked_as(recipe.name, role) for role in roles)
+        said.append(f"it is a team: ask {names}")
     return "; ".join(said)
 
 

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from rich import box
 from rich.table import Table
 
+from services.cli import measured
 from services.cli.environment import Environment
 from services.cli.inert import inert
 from services.cli.processes import PidFiles, Recorded
@@ -152,8 +153,20 @@ def told(state: Json) -> list[Row]:
         best = f"round {champion['round']}: {inert(champion['reason'])}" if champion else "none yet"
         whose = "champion" if len(state["tracks"]) == 1 else f"champion of {track['name']}"
         said.append((whose, best if whose != "champion" else f"{track['name']}: {best}"))
+    said += measurements(state["operations"])
     if state["dashboard"]:
         said.append(("dashboard", state["dashboard"]))
+    return said
+
+
+def measurements(operations: Json | None) -> list[Row]:
+    """What was measured beside the verdicts; nothing of what was not."""
+    said: list[Row] = []
+    for row in (operations or {}).get("tracks", ()):
+        if (words := measured.parity(row["parity"])) is not None:
+            said.append(("measured", f"{inert(row['track'])}: the champion's {words}"))
+        if (words := measured.planted((row["verdict"] or {}).get("planted"))) is not None:
+            said.append(("measured", f"{inert(row['track'])}: in the last round {words}"))
     return said
 
 

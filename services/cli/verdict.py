@@ -13,6 +13,7 @@ from services.cli.environment import Environment
 from services.cli.inert import inert
 from services.core.models import Json
 from services.trainer.recipes import files as recipe_files
+from services.trainer.recipes.reinforcement import require_fine_tuning
 from services.trainer.verdict import evidence
 from services.trainer.verdict.answers import NAMES, Arm, Difference, Run
 from services.trainer.verdict.evidence import Champion
@@ -29,6 +30,7 @@ def run(environment: Environment, name: str | None, *, items: int, as_json: bool
     """
     settings = environment.settings
     recipe = recipe_files.load(name or settings.recipe, settings.recipe_overrides)
+    require_fine_tuning(recipe, "`ratchet verdict`")
     champion = evidence.champion(settings.adapters_dir, recipe)
     with connection.opened(environment, "ratchet verdict") as database, database.transaction() as tx:
         tx.execute("without_hurry")

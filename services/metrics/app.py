@@ -1,6 +1,7 @@
 """The routes: /health, /metrics, /api/v1 and the page. Only GET and HEAD, only JSON, text and HTML."""
 
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from flask import Flask, Response, abort, current_app, render_template, request
 from werkzeug.exceptions import HTTPException, InternalServerError
@@ -10,6 +11,7 @@ from services.metrics.api import add_api
 from services.metrics.api.reader import Reader
 from services.metrics.document import as_text, strict_json
 from services.metrics.health import Status
+from services.metrics.hosts import check_hosts
 from services.metrics.negotiation import Format, choose
 from services.metrics.observer import Observer
 from services.metrics.pages import add_pages
@@ -19,6 +21,9 @@ from services.metrics.stream.hub import Hub
 from services.metrics.stream.routes import add_stream, make_hub
 from services.metrics.writes.access import COOKIE, Access, Session
 from services.metrics.writes.pages import OUTCOME, add_writes
+
+if TYPE_CHECKING:
+    from services.metrics.exposition import Exposition
 
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
@@ -36,6 +41,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     app = Flask(__name__)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    check_hosts(app, settings.metrics_trusted_hosts, settings.metrics_host)
     reader = Reader(settings.database())
     app.extensions.update(observer=observer, reader=reader)
     _add_health(app, observer)
@@ -81,6 +87,12 @@ def _add_health(app: Flask, observer: Observer) -> None:
 
 
 def _add_metrics(app: Flask, observer: Observer, served: RequestsServed) -> None:
+    @cache
+    def exposition() -> "Exposition":
+        from services.metrics.exposition import Exposition  # 60 ms that a start need not wait for
+
+        return Exposition(served)
+
     @app.get("/metrics")
     def metrics() -> Response:
         wanted = request.args.get("format")
@@ -89,10 +101,10 @@ def _add_metrics(app: Flask, observer: Observer, served: RequestsServed) -> None
         accept = request.headers.get("Accept")
         reading, health = observer.snapshot(), observer.health()
         if (wanted or choose(accept)) == Format.PROMETHEUS:
-            from services.metrics.exposition import expose  # 60 ms that a start need not wait for
-
-            body, content_type = expose(reading, health, accept, served)
-            observer.preparations[content_type] = lambda new: expose(new, health, accept)
+            body, content_type = exposition()(reading, health, accept)
+            observer.preparations[content_type] = lambda new: exposition().anew(
+                new, observer.health(), accept
+            )
             response = Response(body, content_type=content_type)
         else:
             observer.preparations["json"] = lambda new: as_text(new, health)

@@ -1,12 +1,13 @@
 """Line charts as SVG, drawn by the server: geometry only, the template writes the elements."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 WIDTH, HEIGHT = 460.0, 250.0  # of the viewBox
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 14.0, 14.0, 34.0  # margins
 TICKS = 4  # about so many on each axis
+Data = tuple[tuple[int, float], ...]  # (step, value)
 
 
 @dataclass(frozen=True)
@@ -16,17 +17,43 @@ class Tick:
 
 
 @dataclass(frozen=True)
+class Line:
+    name: str
+    points: tuple[tuple[float, float], ...]  # in viewBox units, in order of step
+    data: Data
+
+    @property
+    def path(self) -> str:
+        return "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in self.points)
+
+
+@dataclass(frozen=True)
 class Chart:
     title: str
     description: str  # the summary a screen reader speaks
     unit: str
-    points: tuple[tuple[float, float], ...]  # in viewBox units, in order of step
-    path: str
+    lines: tuple[Line, ...]  # one at least
     steps: tuple[Tick, ...]
     values: tuple[Tick, ...]
-    data: tuple[tuple[int, float], ...]  # (step, value)
 
     width, height, left, right, top, bottom = WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM
+
+    @property
+    def points(self) -> tuple[tuple[float, float], ...]:
+        """Of all lines, in viewBox units."""
+        return tuple(point for line in self.lines for point in line.points)
+
+    @property
+    def data(self) -> Data:
+        """(step, value) of the first line."""
+        return self.lines[0].data
+
+    @property
+    def table(self) -> list[tuple[int, list[float | None]]]:
+        """The value of each line at every step that one of them has; None where it has none."""
+        by_step = [dict(line.data) for line in self.lines]
+        steps = sorted({step for line in self.lines for step, _ in line.data})
+        return [(step, [values.get(step) for values in by_step]) for step in steps]
 
 
 @dataclass(frozen=True)
@@ -44,24 +71,37 @@ class Linear:
 
 def line_chart(title: str, unit: str, data: Sequence[tuple[int, float]]) -> Chart | None:
     """A chart of value by step; None when there is nothing finite to draw."""
-    data = tuple((step, value) for step, value in data if math.isfinite(value))
-    if not data:
+    return lines_chart(title, unit, {title: data})
+
+
+def lines_chart(title: str, unit: str, series: Mapping[str, Sequence[tuple[int, float]]]) -> Chart | None:
+    """Several of them in one, by their names; None when there is nothing finite to draw."""
+    found: dict[str, Data] = {
+        name: tuple((step, value) for step, value in data if math.isfinite(value))
+        for name, data in series.items()
+    }
+    found = {name: data for name, data in found.items() if data}
+    if not found:
         return None
-    last_step = max(*(step for step, _ in data), 1)
+    every = [point for data in found.values() for point in data]
+    last_step = max(*(step for step, _ in every), 1)
     steps = [step for step in nice_ticks(0, last_step) if step <= last_step and step == int(step)]
-    values = nice_ticks(*_bounds(data))
+    values = nice_ticks(*_bounds(every))
     x = Linear(0, last_step, LEFT, WIDTH - RIGHT)
     y = Linear(values[0], values[-1], HEIGHT - BOTTOM, TOP)
-    points = tuple((x(step), y(value)) for step, value in data)
+    told = [
+        summary(title if len(series) == 1 else f"{title}, {name}", unit, data) for name, data in found.items()
+    ]
     return Chart(
         title=title,
-        description=summary(title, unit, data),
+        description=" ".join(told),
         unit=unit,
-        points=points,
-        path="M" + " L".join(f"{px:.1f} {py:.1f}" for px, py in points),
+        lines=tuple(
+            Line(name, tuple((x(step), y(value)) for step, value in data), data)
+            for name, data in found.items()
+        ),
         steps=tuple(Tick(x(step), f"{step:,.0f}") for step in steps),
         values=tuple(Tick(y(value), _label(value, values)) for value in values),
-        data=data,
     )
 
 

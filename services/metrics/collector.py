@@ -1,7 +1,8 @@
 """Read the whole state of Ratchet: a few read-only queries, sql/queries/metrics.sql, in one view."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,7 @@ ROUNDS = 20  # newest rounds shown
 HAPPENINGS = 40  # newest events that may be shown
 CURVE_POINTS = 200  # of each kind; more than a chart can show
 QUICK, PATIENT = 3_000, 30_000  # milliseconds a query of the vital signs, of the snapshot, may take
+Counts = Mapping[str, tuple[int, int]]  # track → contents that are new to it, and those it was trained on
 QUALITY_THRESHOLD = int(Settings.model_fields["quality_threshold"].default)
 
 
@@ -41,16 +43,16 @@ class Known:
     """What earlier snapshots have read and what does not change, or takes long to count."""
 
     compositions: dict[int, Json] = field(default_factory=dict)  # round → contents by role
-    contents: Callable[[], list[Any]] | None = None  # rows of metrics_contents; None: read with the rest
+    counts: Callable[[], Counts] | None = None  # None: counted with the rest
 
 
-def contents(database: Database, quality_threshold: int) -> list[Any]:
-    """Contents by language and score: a pass over all of them, seconds for millions. Raises as `snapshot`."""
-    with database.transaction() as transaction:
-        _look_only(transaction, PATIENT)
-        if not is_migrated(transaction):
-            raise MigrationError(f"migrations are missing at {database.target}: run `ratchet migrate`")
-        return transaction.all("metrics_contents", quality_threshold=quality_threshold)
+def counts(database: Database, quality_threshold: int) -> Counts:
+    """What no table keeps count of: a pass over what was trained on, tenths of a second for millions.
+
+    Raises as `snapshot`.
+    """
+    with _looking(database) as transaction:
+        return _counts(transaction, quality_threshold)
 
 
 def snapshot(
@@ -62,21 +64,19 @@ def snapshot(
     writes them. Raises DatabaseUnavailableError, or MigrationError when migrations are missing.
     """
     known = known or Known()
-    counted = None if known.contents is None else known.contents()
-    with database.transaction() as transaction:
-        _look_only(transaction, PATIENT)
-        if not is_migrated(transaction):
-            raise MigrationError(f"migrations are missing at {database.target}: run `ratchet migrate`")
+    counted = None if known.counts is None else known.counts()
+    with _looking(database) as transaction:
         services = transaction.all("metrics_beats")
         tracks = transaction.all("metrics_tracks", quality_threshold=quality_threshold)
         rounds = _rounds(transaction, known)
         shown = _shown_round(rounds)
+        counted = _counts(transaction, quality_threshold) if counted is None else counted
         return {
             "state": _state(tracks),
             "training_metrics": _training_metrics(rounds),
             "config": _config(tracks),
-            "ingest": _ingest(transaction, quality_threshold, counted),
-            "tracks": [_track(row) for row in tracks],
+            "ingest": _ingest(transaction, quality_threshold),
+            "tracks": [_track(row, counted.get(row.name, (0, 0))) for row in tracks],
             "rounds": rounds,
             "running_round": _running(rounds, services),
             "happenings": [row._asdict() for row in transaction.all("metrics_happenings", limit=HAPPENINGS)],
@@ -86,6 +86,20 @@ def snapshot(
             "services": [row._asdict() for row in services],
             "operations": operations.read(transaction, quality_threshold),
         }
+
+
+@contextmanager
+def _looking(database: Database) -> Iterator[Transaction]:
+    with database.transaction() as transaction:
+        _look_only(transaction, PATIENT)
+        if not is_migrated(transaction):
+            raise MigrationError(f"migrations are missing at {database.target}: run `ratchet migrate`")
+        yield transaction
+
+
+def _counts(transaction: Transaction, quality_threshold: int) -> Counts:
+    rows = transaction.all("metrics_counts", quality_threshold=quality_threshold)
+    return {row.track: (row.new_contents, row.trained_contents) for row in rows}
 
 
 def _look_only(transaction: Transaction, milliseconds: int) -> None:
@@ -152,10 +166,9 @@ def _rounds(transaction: Transaction, known: Known) -> list[Json]:
     return [{**row, **known.compositions[row["id"]]} for row in rows]
 
 
-def _ingest(transaction: Transaction, quality_threshold: int, counted: list[Any] | None) -> Json:
+def _ingest(transaction: Transaction, quality_threshold: int) -> Json:
     source = transaction.one("metrics_sources")
-    if counted is None:
-        counted = transaction.all("metrics_contents", quality_threshold=quality_threshold)
+    counted = transaction.all("metrics_contents", quality_threshold=quality_threshold)
     files = {row.reason: row.files for row in transaction.all("metrics_files")}
     accepted = files.pop(None, 0)
     languages: Counter[str] = Counter()
@@ -183,24 +196,27 @@ def _ingest(transaction: Transaction, quality_threshold: int, counted: list[Any]
     }
 
 
-def _track(row: Any) -> Json:
+def _track(row: Any, counted: tuple[int, int]) -> Json:
+    new, trained = counted
     champion = {
         "round": row.champion_round,
         "directory": row.champion_directory,
         "promoted_at": row.promoted_at,
         "reason": row.promotion_reason,
         "bits_per_byte": row.champion_bits,
+        "pass_rates": row.champion_rates,
     }
     return {
         "name": row.name,
+        "objective": row.recipe.get("objective"),
         "champion": champion if row.champion_round else None,
         "paused": row.paused,
         "pause": {"at": row.paused_at, "by": row.paused_by, "reason": row.pause_reason}
         if row.paused
         else None,
         "lease": {"held": row.lease_held, "holder": row.lease_holder, "expires_at": row.lease_expires_at},
-        "new_contents": row.new_contents,
-        "trained_contents": row.trained_contents,
+        "new_contents": new,
+        "trained_contents": trained,
         "rounds": {"promoted": row.promoted, "refused": row.refused, "failed": row.failed},
         "samples_trained": row.samples,
         "tokens_trained": row.tokens,
@@ -228,6 +244,7 @@ def _running(rounds: Sequence[Json], services: Sequence[Any]) -> Json | None:
     return {
         "track": opened["track"],
         "number": opened["number"],
+        "objective": opened["objective"],
         "attempts": opened["attempts"],
         "opened_at": opened["opened_at"],
         "state": said.state if said else None,

@@ -6,7 +6,9 @@ snapshot is stale its samples are left out, so that Prometheus marks their serie
 says why.
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -23,29 +25,50 @@ from services.metrics.requests_served import RequestsServed
 Encode = Callable[[CollectorRegistry], bytes]
 
 FAMILIES = [family for section in SECTIONS for family in section.families]
-END = b"# EOF\n"  # of OpenMetrics, and of no other text
+FRESH = 2.0  # seconds a text is given to all who ask; with every snapshot, once a second, it is made anew
+
+
+class Exposition:
+    """The text of each format that is asked for, encoded once for all who scrape at the same moment."""
+
+    def __init__(self, served: RequestsServed) -> None:
+        self._served = served
+        self._texts: dict[str, tuple[float, bool, bytes]] = {}  # Content-Type → when, if stale, text
+
+    def __call__(
+        self, reading: Reading[dict[str, Any]], health: Health, accept: str | None
+    ) -> tuple[bytes, str]:
+        """As `expose`, at most FRESH seconds old."""
+        _, content_type = _encoder(accept or "")
+        made_at, was_stale, text = self._texts.get(content_type, (-FRESH, False, b""))
+        if time.monotonic() - made_at < FRESH and was_stale == reading.is_stale:
+            return text, content_type
+        return self.anew(reading, health, accept)
+
+    def anew(self, reading: Reading[dict[str, Any]], health: Health, accept: str | None) -> tuple[bytes, str]:
+        text, content_type = expose(reading, health, accept, self._served)
+        self._texts[content_type] = time.monotonic(), reading.is_stale, text
+        return text, content_type
 
 
 def expose(
     reading: Reading[dict[str, Any]], health: Health, accept: str | None, served: RequestsServed | None = None
 ) -> tuple[bytes, str]:
     """The metrics and their Content-Type, in the text format that an Accept header asks for."""
-    try:
-        encode, content_type = choose_encoder(accept or "")
-    except TypeError:  # a version that is no version
-        encode, content_type = choose_encoder("")
+    encode, content_type = _encoder(accept or "")
     view = View(health, reading.age_seconds, None if reading.is_stale else reading.value, served)
-    body = _encode(encode, view, [family for family in FAMILIES if family.always])
-    if view.snapshot is not None:  # what it alone decides is encoded once for all, until there is a newer one
-        rest = [family for family in FAMILIES if not family.always]
-        body = body.removesuffix(END) + reading.once(content_type, lambda: _encode(encode, view, rest))
-    return body, content_type
-
-
-def _encode(encode: Encode, view: View, families: list[Family]) -> bytes:
+    families = [family for family in FAMILIES if family.always or view.snapshot is not None]
     registry = CollectorRegistry(auto_describe=False)
     registry.register(ViewCollector(view, families))
-    return encode(registry)
+    return encode(registry), content_type
+
+
+@lru_cache(maxsize=64)
+def _encoder(accept: str) -> tuple[Encode, str]:
+    try:
+        return choose_encoder(accept)
+    except TypeError:  # a version that is no version
+        return choose_encoder("")
 
 
 class ViewCollector(Collector):

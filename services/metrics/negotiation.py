@@ -1,6 +1,7 @@
 """Who reads /metrics: a Prometheus scraper, or a person with curl and a browser?"""
 
 from enum import StrEnum
+from functools import lru_cache
 
 from werkzeug.datastructures import MIMEAccept
 from werkzeug.http import parse_accept_header
@@ -15,6 +16,7 @@ SCRAPER = ("text/plain", "application/openmetrics-text", "application/vnd.google
 READER = ("application/json", "text/html", "application/xhtml+xml")
 
 
+@lru_cache(maxsize=64)
 def choose(accept: str | None) -> Format:
     """The format that an Accept header asks for.
 

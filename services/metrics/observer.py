@@ -9,12 +9,12 @@ from services.core.errors import DatabaseUnavailableError
 from services.core.settings import Settings
 from services.metrics import collector
 from services.metrics.cached import Cached, Reading
-from services.metrics.collector import Known
+from services.metrics.collector import Counts, Known
 from services.metrics.health import Health, VitalSigns, judge
 
 VITAL_PERIOD, SNAPSHOT_PERIOD = 1.0, 1.0  # seconds a reading is shared
-SNAPSHOT_OVERDUE = 15.0  # seconds; counting millions of contents may take several
-CONTENTS_PERIOD = 3.0  # seconds; this is what takes long, and it changes slowly
+SNAPSHOT_OVERDUE = 15.0  # seconds; counting millions of contents may take some
+COUNTS_PERIOD = 3.0  # seconds; this is what takes long, and it changes slowly
 POOL_WAIT = 1.0  # seconds; each of the three readers has a connection
 
 
@@ -26,12 +26,12 @@ class Observer:
             settings.database(), application="ratchet metrics", max_conn=3, wait_seconds=POOL_WAIT
         )
         self._vital = Cached(lambda: collector.vital_signs(self.database), VITAL_PERIOD)
-        self._contents = Cached(
-            lambda: collector.contents(self.database, settings.quality_threshold),
-            CONTENTS_PERIOD,
+        self._counts = Cached(
+            lambda: collector.counts(self.database, settings.quality_threshold),
+            COUNTS_PERIOD,
             patience=SNAPSHOT_OVERDUE,
         )
-        self._known = Known(contents=self._counted)
+        self._known = Known(counts=self._counted)
         self._snapshot = Cached(
             lambda: collector.snapshot(self.database, settings.quality_threshold, self._known),
             SNAPSHOT_PERIOD,
@@ -50,9 +50,9 @@ class Observer:
     def _follow(self) -> None:
         self.followed()
 
-    def _counted(self) -> list[Any]:
+    def _counted(self) -> Counts:
         """Raises DatabaseUnavailableError while they have never been counted."""
-        reading = self._contents.read()
+        reading = self._counts.read()
         if reading.value is None:
             raise DatabaseUnavailableError(reading.error or "the contents have not been counted yet")
         return reading.value

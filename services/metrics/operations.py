@@ -16,6 +16,7 @@ def read(transaction: Transaction, quality_threshold: int) -> Json:
         "newest_content_at": transaction.value("operations_newest_content"),
         "backlog": _rows(transaction, "operations_backlog", quality_threshold=quality_threshold),
         "tracks": _rows(transaction, "operations_tracks"),
+        "practice": _rows(transaction, "operations_practice"),
         "moves": _rows(transaction, "operations_moves"),
         "events": _rows(transaction, "operations_events"),
         "deliveries": _rows(transaction, "operations_deliveries"),

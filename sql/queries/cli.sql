@@ -219,6 +219,7 @@ SELECT number FROM rounds WHERE track = %(track)s ORDER BY number DESC LIMIT 1;
 -- cli_waiting --
 -- What the next round of a track has, counted up to `most`, and whether one runs or none may begin
 SELECT t.name AS track, t.paused_at, t.paused_by, t.pause_reason,
+       CASE t.recipe ->> 'objective' WHEN 'reinforcement' THEN t.recipe #>> '{reinforcement,tasks}' END AS task_set,
        (SELECT count(*) FROM (SELECT FROM backlog b WHERE b.track = t.name AND b.is_new AND b.score >= %(threshold)s
                               LIMIT %(most)s) AS counted) AS new,
        (SELECT number FROM rounds WHERE track = t.name AND state = 'open') AS open_round
@@ -228,13 +229,16 @@ FROM tracks t WHERE t.name = %(track)s;
 -- Published adapters, the newest first, of one track if asked
 SELECT a.id, a.track, a.directory, r.number AS round, parent.directory AS parent, a.published_at,
        r.verdict -> 'improvement' AS improvement, r.verdict ->> 'against' AS against,
-       r.verdict #> '{bits_per_byte,candidate}' AS bits_per_byte,
+       r.verdict #> '{bits_per_byte,candidate}' AS bits_per_byte, r.verdict ->> 'metric' AS metric,
+       r.verdict #> '{pass_rates,candidate}' AS pass_rate, a.manifest -> 'roles' AS roles,
        coalesce(c.adapter_id = a.id, false) AS champion,
        coalesce(c.adapter_id = a.id, false) AND (
            SELECT p.kind = 'pinned' FROM promotions p
            WHERE p.track = a.track AND p.kind IN ('pinned', 'unpinned') ORDER BY p.id DESC LIMIT 1) IS TRUE AS pinned,
        EXISTS (SELECT FROM promotions p WHERE p.adapter_id = a.id AND p.kind = 'rejected') AS rejected,
-       taint.policy AS learned_what_was_forgotten
+       taint.policy AS learned_what_was_forgotten, a.parity,
+       CASE WHEN jsonb_typeof(r.verdict -> 'planted') = 'object'
+            THEN (r.verdict -> 'planted') - 'secrets' END AS planted
 FROM adapters a
 JOIN rounds r ON r.id = a.round_id
 LEFT JOIN adapters parent ON parent.id = r.parent_adapter_id
@@ -243,3 +247,15 @@ LEFT JOIN taints taint ON taint.adapter_id = a.id
 WHERE %(track)s::text IS NULL OR a.track = %(track)s
 ORDER BY a.id DESC
 LIMIT %(limit)s;
+
+-- cli_solutions --
+-- Solutions by task set: tasks that have some, those that fine-tuning may have, rounds that wrote them, and how many
+-- a champion has learned
+SELECT t.task_set, count(DISTINCT s.task_id) AS tasks, count(*) FILTER (WHERE s.retired_at IS NULL) AS offered,
+       count(DISTINCT s.round_id) AS rounds,
+       count(*) FILTER (WHERE EXISTS (
+           SELECT FROM round_solutions rs JOIN rounds r ON r.id = rs.round_id
+           WHERE rs.solution_id = s.id AND r.state = 'promoted' AND r.withdrawn_by IS NULL)) AS learned
+FROM solutions s JOIN tasks t ON t.id = s.task_id
+WHERE s.code <> ''
+GROUP BY t.task_set ORDER BY t.task_set;

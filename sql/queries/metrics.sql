@@ -24,13 +24,22 @@ FROM departures;
 SELECT name FROM tracks WHERE paused_at IS NOT NULL;
 
 -- metrics_contents --
--- Contents by language and score decade (100 is a decade of its own): one pass over the table
-SELECT language, score / 10 AS decade, count(*) AS contents, sum(bytes)::bigint AS bytes,
-       sum(score)::bigint AS score_sum,
-       count(*) FILTER (WHERE score >= %(quality_threshold)s) AS above_threshold
-FROM contents
+-- Contents that were ever stored, by language and score decade (100 is a decade of its own)
+SELECT language, score / 10 AS decade, sum(stored)::bigint AS contents, sum(stored_bytes)::bigint AS bytes,
+       sum(score * stored)::bigint AS score_sum,
+       coalesce(sum(stored) FILTER (WHERE score >= %(quality_threshold)s), 0)::bigint AS above_threshold
+FROM score_histogram
+WHERE stored > 0
 GROUP BY language, decade
 ORDER BY language, decade;
+
+-- metrics_counts --
+-- Of each track: contents that no round had yet, and those it was trained on; goes through the entries of both
+SELECT t.name AS track,
+       (SELECT count(*) FROM backlog b
+        WHERE b.track = t.name AND b.is_new AND b.score >= %(quality_threshold)s) AS new_contents,
+       (SELECT count(*) FROM trained WHERE track = t.name) AS trained_contents
+FROM tracks t;
 
 -- metrics_files --
 -- Files now in the ingest volume by the reason of their rejection; null for the accepted
@@ -50,11 +59,9 @@ SELECT t.name, t.recipe, t.lease_holder, t.lease_expires_at,
        coalesce(t.lease_expires_at > now(), false) AS lease_held,
        champion.directory AS champion_directory, champion.round AS champion_round,
        champion.promoted_at, champion.reason AS promotion_reason, champion.bits_per_byte AS champion_bits,
+       champion.pass_rates AS champion_rates,
        totals.promoted, totals.refused, totals.failed, totals.last_closed_at,
        totals.samples, totals.tokens, totals.seconds,
-       (SELECT count(*) FROM backlog b
-        WHERE b.track = t.name AND b.is_new AND b.score >= %(quality_threshold)s) AS new_contents,
-       (SELECT count(*) FROM trained WHERE track = t.name) AS trained_contents,
        (SELECT max(content_id) FROM trained WHERE track = t.name) AS last_trained_id
 FROM tracks t
 CROSS JOIN LATERAL (
@@ -67,7 +74,8 @@ CROSS JOIN LATERAL (
            coalesce(sum((training ->> 'seconds')::numeric), 0)::float8 AS seconds
     FROM rounds WHERE track = t.name AND state <> 'open') totals
 LEFT JOIN LATERAL (
-    SELECT a.directory, r.number AS round, c.promoted_at, c.reason, r.verdict -> 'bits_per_byte' AS bits_per_byte
+    SELECT a.directory, r.number AS round, c.promoted_at, c.reason, r.verdict -> 'bits_per_byte' AS bits_per_byte,
+           r.verdict -> 'pass_rates' AS pass_rates
     FROM champions c JOIN adapters a ON a.id = c.adapter_id JOIN rounds r ON r.id = a.round_id
     WHERE c.track = t.name) champion ON true
 ORDER BY t.lease_expires_at DESC NULLS LAST, t.created_at DESC, t.name;
@@ -75,7 +83,7 @@ ORDER BY t.lease_expires_at DESC NULLS LAST, t.created_at DESC, t.name;
 -- metrics_rounds --
 -- The newest rounds, with the adapter and the verdict
 SELECT r.id, r.track, r.number, r.state, r.attempts, r.opened_at, r.closed_at, r.training, r.verdict,
-       a.directory AS adapter, parent.directory AS parent
+       r.recipe ->> 'objective' AS objective, a.directory AS adapter, parent.directory AS parent
 FROM rounds r
 LEFT JOIN adapters a ON a.round_id = r.id
 LEFT JOIN adapters parent ON parent.id = r.parent_adapter_id
@@ -92,13 +100,27 @@ FROM unnest(%(round_ids)s::bigint[]) AS asked (id) LEFT JOIN round_contents rc O
 GROUP BY asked.id;
 
 -- metrics_curve --
--- What a round logged, thinned evenly to about `points` rows of each kind; the last is always there
-SELECT kind, step, metrics, logged_at
-FROM (SELECT *, row_number() OVER (PARTITION BY kind ORDER BY step) AS n,
-             count(*) OVER (PARTITION BY kind) AS total
-      FROM progress WHERE round_id = %(round_id)s) numbered
-WHERE mod(n - 1, greatest(1, ceil(total::numeric / %(points)s)::bigint)) = 0 OR n = total
-ORDER BY kind, step;
+-- What a round logged: of each kind all, or where there is more than `points`, the rows at as many even steps, by
+-- index, with the first and the last
+SELECT p.kind, p.step, p.metrics, p.logged_at
+FROM unnest(ARRAY['train', 'eval']) AS of (kind)
+CROSS JOIN LATERAL (SELECT min(step) AS first, max(step) AS last FROM progress
+                    WHERE round_id = %(round_id)s AND kind = of.kind) ends
+CROSS JOIN LATERAL (SELECT count(*) > %(points)s AS too_many
+                    FROM (SELECT FROM progress WHERE round_id = %(round_id)s AND kind = of.kind
+                          ORDER BY step LIMIT %(points)s + 1) begun) size
+CROSS JOIN LATERAL (
+    (SELECT step FROM progress WHERE NOT too_many AND round_id = %(round_id)s AND kind = of.kind
+     ORDER BY step LIMIT %(points)s)
+    UNION ALL
+    SELECT DISTINCT step FROM generate_series(0, %(points)s) AS at
+    CROSS JOIN LATERAL (SELECT step FROM progress
+                        WHERE too_many AND round_id = %(round_id)s AND kind = of.kind
+                          AND step >= (first + (last - first)::bigint * at / %(points)s)::integer
+                        ORDER BY step LIMIT 1) AS next) AS chosen
+CROSS JOIN LATERAL (SELECT * FROM progress  -- one after the other
+                    WHERE round_id = %(round_id)s AND kind = of.kind AND step = chosen.step OFFSET 0) AS p
+ORDER BY p.kind, p.step;
 
 -- metrics_happenings --
 -- What was decided last, the newest first: moves of champions, refusals, failures, stalls; not what was only begun
@@ -135,14 +157,30 @@ ORDER BY id
 LIMIT %(limit)s;
 
 -- api_rejections --
--- Refused files now in the ingest volume, of one reason or source if asked, in the order they came
-SELECT f.id, s.name AS source, f.path, f.language, f.reason, f.detail, f.seen_at
-FROM files f JOIN sources s ON s.id = f.source_id
-WHERE f.reason IS NOT NULL AND f.retired_at IS NULL AND f.id > %(after)s
-  AND (%(reason)s::text IS NULL OR f.reason = %(reason)s)
-  AND (%(source)s::text IS NULL OR f.source_id = (SELECT id FROM sources WHERE name = %(source)s))
-ORDER BY f.id
-LIMIT %(limit)s;
+-- Refused files now in the ingest volume, of one reason, of one source or of both if asked, in the order they came.
+-- Of a source each reason's own list is begun, so that none is gone through for what is rare in it
+SELECT f.id, s.name AS source, f.path, f.language, f.reason, f.detail, f.seen_at,
+       encode(c.sha256, 'hex') AS duplicate_of
+FROM (
+    (SELECT id FROM files
+     WHERE %(source)s::text IS NULL AND reason IS NOT NULL AND retired_at IS NULL AND id > %(after)s
+       AND (%(reason)s::text IS NULL OR reason = %(reason)s)
+     ORDER BY id LIMIT %(limit)s)
+    UNION ALL
+    (SELECT listed.id FROM (
+        SELECT DISTINCT source_id, reason FROM file_counts
+        WHERE source_id = (SELECT id FROM sources WHERE name = %(source)s::text) AND reason <> '' AND files > 0
+          AND (%(reason)s::text IS NULL OR reason = %(reason)s)) AS counted
+     CROSS JOIN LATERAL (
+        SELECT id FROM files
+        WHERE source_id = counted.source_id AND reason = counted.reason AND retired_at IS NULL AND id > %(after)s
+        ORDER BY id LIMIT %(limit)s) listed)
+    ORDER BY id LIMIT %(limit)s
+) page
+JOIN files f ON f.id = page.id
+JOIN sources s ON s.id = f.source_id
+LEFT JOIN contents c ON c.id = f.duplicate_of
+ORDER BY f.id;
 
 -- api_contents --
 -- Contents, the best first, of one language or above a score if asked
@@ -184,7 +222,7 @@ LIMIT 100;
 -- Rounds, the newest first, of one track or state if asked
 SELECT r.id, r.track, r.number, r.state, r.attempts, r.opened_at, r.closed_at,
        parent.directory AS parent, a.directory AS adapter,
-       r.verdict ->> 'reason' AS reason, r.verdict -> 'improvement' AS improvement
+       r.verdict ->> 'reason' AS reason, r.verdict -> 'improvement' AS improvement, r.recipe ->> 'objective' AS objective
 FROM rounds r
 LEFT JOIN adapters a ON a.round_id = r.id
 LEFT JOIN adapters parent ON parent.id = r.parent_adapter_id
@@ -198,7 +236,7 @@ LIMIT %(limit)s;
 -- One round with its recipe, figures and verdict
 SELECT r.id, r.track, r.number, r.state, r.attempts, r.opened_at, r.closed_at,
        parent.directory AS parent, a.directory AS adapter,
-       r.verdict ->> 'reason' AS reason, r.verdict -> 'improvement' AS improvement,
+       r.verdict ->> 'reason' AS reason, r.verdict -> 'improvement' AS improvement, r.recipe ->> 'objective' AS objective,
        r.training, r.verdict, r.held_out, r.recipe
 FROM rounds r
 LEFT JOIN adapters a ON a.round_id = r.id
@@ -208,6 +246,17 @@ WHERE r.track = %(track)s AND r.number = %(number)s;
 -- api_composition --
 -- How many contents a round has in which role
 SELECT role, count(*) AS contents FROM round_contents WHERE round_id = %(round_id)s GROUP BY role;
+
+-- api_round_tasks --
+-- How many tasks a round has in which role, of each task set
+SELECT rt.role, t.task_set, count(*) AS tasks
+FROM round_tasks rt JOIN tasks t ON t.id = rt.task_id
+WHERE rt.round_id = %(round_id)s
+GROUP BY rt.role, t.task_set ORDER BY rt.role, t.task_set;
+
+-- api_solutions --
+-- How many programs of reinforcement rounds a round trains on
+SELECT count(*) AS solutions FROM round_solutions WHERE round_id = %(round_id)s;
 
 -- api_held_out --
 -- What base, champion and candidate of a round made of the held-out files
@@ -227,7 +276,7 @@ ORDER BY suite, subject;
 SELECT a.id, a.track, a.directory, r.number AS round, parent.directory AS parent, a.published_at,
        coalesce(c.adapter_id = a.id, false) AS champion,
        EXISTS (SELECT FROM promotions p WHERE p.adapter_id = a.id AND p.kind = 'rejected') AS rejected,
-       r.verdict -> 'improvement' AS improvement
+       a.manifest -> 'roles' AS roles, r.verdict -> 'improvement' AS improvement
 FROM adapters a
 JOIN rounds r ON r.id = a.round_id
 LEFT JOIN adapters parent ON parent.id = r.parent_adapter_id
@@ -294,13 +343,29 @@ LEFT JOIN LATERAL (
     ORDER BY r.number DESC LIMIT 1) trained ON true
 LEFT JOIN LATERAL (
     SELECT jsonb_build_object(
-               'bits_per_byte', r.verdict -> 'bits_per_byte', 'improvement', r.verdict -> 'improvement',
+               'bits_per_byte', r.verdict -> 'bits_per_byte', 'pass_rates', r.verdict -> 'pass_rates',
+               'improvement', r.verdict -> 'improvement',
                'planted', CASE WHEN jsonb_typeof(r.verdict -> 'planted') = 'object'
                                THEN (r.verdict -> 'planted') - 'secrets' END) AS verdict
     FROM rounds r WHERE r.track = t.name AND r.state <> 'open' AND jsonb_typeof(r.verdict -> 'bits_per_byte') = 'object'
     ORDER BY r.number DESC LIMIT 1) judged ON true
 LEFT JOIN LATERAL (
     SELECT a.parity FROM champions c JOIN adapters a ON a.id = c.adapter_id WHERE c.track = t.name) champion ON true
+ORDER BY t.name;
+
+-- operations_practice --
+-- Of each track in which a team practises: its newest round that has logged anything, with the last of what it logged
+SELECT t.name AS track, r.number AS round, r.state = 'open' AS running, train.metrics, eval.metrics AS evaluated
+FROM tracks t
+CROSS JOIN LATERAL (
+    SELECT id, number, state FROM rounds r
+    WHERE r.track = t.name AND EXISTS (SELECT FROM progress WHERE round_id = r.id AND kind = 'train')
+    ORDER BY number DESC LIMIT 1) r
+CROSS JOIN LATERAL (
+    SELECT metrics FROM progress WHERE round_id = r.id AND kind = 'train' ORDER BY step DESC LIMIT 1) train
+LEFT JOIN LATERAL (
+    SELECT metrics FROM progress WHERE round_id = r.id AND kind = 'eval' ORDER BY step DESC LIMIT 1) eval ON true
+WHERE t.recipe ->> 'objective' = 'reinforcement'
 ORDER BY t.name;
 
 -- operations_moves --
@@ -361,6 +426,7 @@ ORDER BY r.track, r.number;
 SELECT r.id, r.track, r.number, r.state, r.attempts, r.opened_at, r.closed_at, r.withdrawn_by,
        r.verdict ->> 'reason' AS reason, r.verdict -> 'improvement' AS improvement,
        r.verdict ->> 'against' AS against, r.verdict -> 'bits_per_byte' AS bits,
+       r.verdict ->> 'metric' AS metric, r.verdict -> 'pass_rates' AS rates, r.recipe ->> 'objective' AS objective,
        r.training -> 'steps' AS steps, r.training -> 'tokens' AS tokens, a.directory AS adapter
 FROM rounds r
 LEFT JOIN adapters a ON a.round_id = r.id
@@ -417,6 +483,27 @@ LEFT JOIN contents c ON c.id = s.contents[1]
 WHERE s.round_id = %(round_id)s
 ORDER BY s.number;
 
+-- page_practice --
+-- How often a round's published weights had practised its tasks, and how many of these were ever solved
+SELECT count(*) AS tasks, count(*) FILTER (WHERE episodes > 0) AS practised, count(*) FILTER (WHERE solved > 0) AS solved,
+       sum(episodes)::bigint AS episodes, sum(tokens)::bigint AS tokens
+FROM task_exposures WHERE round_id = %(round_id)s;
+
+-- page_episodes --
+-- Some episodes of a round as its agents wrote them, the latest iteration first
+SELECT e.iteration, e.number, t.task_set, t.name, e.prompt, e.turns, e.reward, e.solved, e.result
+FROM round_episodes e JOIN tasks t ON t.id = e.task_id
+WHERE e.round_id = %(round_id)s
+ORDER BY e.iteration DESC, e.number;
+
+-- page_solutions --
+-- Programs of reinforcement rounds in a round's snapshot, the first of them with their texts; of withdrawn ones none
+SELECT rs.position + 1 AS number, count(*) OVER () AS solutions, rs.seen, t.task_set, t.name, s.prompt, s.code
+FROM round_solutions rs JOIN solutions s ON s.id = rs.solution_id JOIN tasks t ON t.id = s.task_id
+WHERE rs.round_id = %(round_id)s
+ORDER BY rs.position
+LIMIT %(limit)s;
+
 -- page_log --
 -- The last lines that a round logged, the last one first
 SELECT at, level, line FROM round_log WHERE round_id = %(round_id)s ORDER BY id DESC LIMIT %(limit)s;
@@ -429,19 +516,23 @@ WHERE a.track = %(track)s
 ORDER BY a.id DESC
 LIMIT %(limit)s;
 
--- page_moves --
+-- page_standing --
 -- Moves of a track's champion, the newest first
-SELECT p.id, p.kind, p.adapter_id, p.actor, p.reason, p.promoted_at
-FROM promotions p
-WHERE p.track = %(track)s
-ORDER BY p.id DESC
+SELECT kind, adapter_id FROM promotions WHERE track = %(track)s ORDER BY id DESC LIMIT %(limit)s;
+
+-- page_moves --
+-- Moves of a track's champion to, from or of one adapter, the newest first
+SELECT id, kind, actor, reason, promoted_at FROM promotions
+WHERE track = %(track)s AND adapter_id = %(adapter_id)s
+ORDER BY id DESC
 LIMIT %(limit)s;
 
 -- page_adapters --
 -- What is said of these adapters in a list
 SELECT a.id, a.directory, a.published_at, r.number AS round, r.state, parent.directory AS parent,
        r.verdict -> 'improvement' AS improvement, r.verdict ->> 'against' AS against,
-       r.verdict #> '{bits_per_byte,candidate}' AS bits, t.policy AS taint,
+       r.verdict #> '{bits_per_byte,candidate}' AS bits, r.verdict ->> 'metric' AS metric,
+       r.verdict #> '{pass_rates,candidate}' AS rate, a.manifest -> 'roles' AS roles, t.policy AS taint,
        a.parity IS NOT NULL AS has_parity, a.canary -> 'passed' AS canary
 FROM adapters a
 JOIN rounds r ON r.id = a.round_id
@@ -572,32 +663,6 @@ FROM files f LEFT JOIN contents c ON c.id = f.content_id LEFT JOIN contents kept
 WHERE f.source_id = %(source_id)s AND f.path > %(after)s
 ORDER BY f.path
 LIMIT %(limit)s;
-
--- ingest_rejections --
--- Refused files now in the ingest volume, of one reason, of one source or of both if asked, in the order they came.
--- Of a source each reason's own list is begun, so that none is gone through for what is rare in it
-SELECT f.id, s.name AS source, f.path, f.language, f.reason, f.detail, f.seen_at,
-       encode(c.sha256, 'hex') AS duplicate_of
-FROM (
-    (SELECT id FROM files
-     WHERE %(source_id)s::bigint IS NULL AND reason IS NOT NULL AND retired_at IS NULL AND id > %(after)s
-       AND (%(reason)s::text IS NULL OR reason = %(reason)s)
-     ORDER BY id LIMIT %(limit)s)
-    UNION ALL
-    (SELECT listed.id FROM (
-        SELECT DISTINCT reason FROM file_counts
-        WHERE source_id = %(source_id)s::bigint AND reason <> '' AND files > 0
-          AND (%(reason)s::text IS NULL OR reason = %(reason)s)) reasons
-     CROSS JOIN LATERAL (
-        SELECT id FROM files
-        WHERE source_id = %(source_id)s::bigint AND reason = reasons.reason AND retired_at IS NULL AND id > %(after)s
-        ORDER BY id LIMIT %(limit)s) listed)
-    ORDER BY id LIMIT %(limit)s
-) page
-JOIN files f ON f.id = page.id
-JOIN sources s ON s.id = f.source_id
-LEFT JOIN contents c ON c.id = f.duplicate_of
-ORDER BY f.id;
 
 -- content_page --
 -- One content by its hash, with what its page shows of it besides its text

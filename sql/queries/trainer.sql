@@ -166,6 +166,10 @@ SELECT %(track)s, 1 + coalesce(max(number), 0), %(recipe)s, %(parent)s, %(snapsh
 FROM rounds WHERE track = %(track)s
 RETURNING id, number;
 
+-- next_number --
+-- The number that the track's next round will have
+SELECT 1 + coalesce(max(number), 0) AS number FROM rounds WHERE track = %(track)s;
+
 -- set_aside --
 -- Hold a cluster out of every round of the track from now on
 INSERT INTO held_out_clusters (track, cluster_id, role, round_id)
@@ -791,3 +795,169 @@ ORDER BY n;
 DELETE FROM round_log
 WHERE round_id = %(round_id)s
   AND id <= (SELECT id FROM round_log WHERE round_id = %(round_id)s ORDER BY id DESC OFFSET %(most)s LIMIT 1);
+
+-- lock_task_set --
+-- Make the set known and hold its row until the transaction ends
+INSERT INTO task_sets (name) VALUES (%(task_set)s) ON CONFLICT (name) DO UPDATE SET name = excluded.name;
+
+-- task_set --
+-- What its tasks were last read from
+SELECT name, signature, source, read_at FROM task_sets WHERE name = %(task_set)s;
+
+-- task_sets --
+-- Every set, also those that hold nothing any more
+SELECT name, signature, source, read_at FROM task_sets ORDER BY name;
+
+-- task_set_was_read --
+-- Note what its tasks were read from; NULL as signature has them read again
+UPDATE task_sets SET signature = %(signature)s, source = %(source)s, read_at = clock_timestamp()
+WHERE name = %(task_set)s;
+
+-- known_tasks --
+-- Every task that a set ever had, without its text
+SELECT id, name, sha256, prompt_sha256, task_group, split, source, excluded, retired_at
+FROM tasks WHERE task_set = %(task_set)s;
+
+-- retire_tasks --
+-- These are in their set no more
+UPDATE tasks SET retired_at = clock_timestamp() WHERE id = ANY(%(task_ids)s);
+
+-- place_tasks --
+-- These are in their set as it is now: which split, which group, from where, and whether a round may have them
+UPDATE tasks t
+SET split = n.split, task_group = n.task_group, source = n.source, excluded = n.excluded, retired_at = NULL
+FROM unnest(
+    %(task_ids)s::bigint[], %(splits)s::text[], %(task_groups)s::text[], %(sources)s::text[], %(excluded)s::text[]
+) AS n (id, split, task_group, source, excluded)
+WHERE t.id = n.id;
+
+-- standing_tasks --
+-- The tasks of a set as it is now, with why some are left out, in the order of their names
+SELECT id, name, sha256, task_group, split, style, payload, source, excluded, added_at
+FROM tasks WHERE task_set = %(task_set)s AND retired_at IS NULL
+ORDER BY split = 'test', split = 'validation', id;
+
+-- usable_tasks --
+-- What a round of the track may have of a set, with what its kin are: tasks that ask the same or are of the same seed
+-- Kin are found by prompt and by group, over all sets. A task that is a group by itself has its name as group,
+-- which says nothing of a task of that name elsewhere: of such two neither counts for the other.
+-- Windows, not joins: of a table that was just filled the planner expects one row, and would go through all for each.
+WITH past AS MATERIALIZED (
+    SELECT rt.task_id, bool_or(rt.role = 'train') AS taught, bool_or(rt.role <> 'train') AS judged
+    FROM round_tasks rt JOIN rounds r ON r.id = rt.round_id
+    WHERE r.track = %(track)s
+    GROUP BY rt.task_id
+), known AS MATERIALIZED (
+    SELECT t.id, t.task_set, t.sha256, t.prompt_sha256, t.task_group, t.split, t.retired_at, t.excluded,
+           t.task_group <> t.name AS is_made, t.split <> 'train' AS tests,
+           coalesce(p.taught, false) AS taught, coalesce(p.judged, false) AS judged
+    FROM tasks t LEFT JOIN past p ON p.task_id = t.id
+), kin AS (
+    SELECT *,
+           bool_or(tests) OVER prompt AS same_tests, bool_or(taught) OVER prompt AS same_taught,
+           bool_or(judged) OVER prompt AS same_judged,
+           bool_or(tests) OVER seed AS seed_tests, bool_or(taught) OVER seed AS seed_taught,
+           bool_or(judged) OVER seed AS seed_judged,
+           bool_or(tests AND is_made) OVER seed AS made_tests, bool_or(taught AND is_made) OVER seed AS made_taught,
+           bool_or(judged AND is_made) OVER seed AS made_judged
+    FROM known
+    WINDOW prompt AS (PARTITION BY prompt_sha256), seed AS (PARTITION BY task_group)
+)
+SELECT id, sha256, task_group, split,
+       same_tests OR made_tests OR (is_made AND seed_tests) AS is_test,
+       same_judged OR made_judged OR (is_made AND seed_judged) AS has_judged,
+       same_taught OR made_taught OR (is_made AND seed_taught) AS has_taught,
+       taught AS is_trained
+FROM kin
+WHERE task_set = %(task_set)s AND retired_at IS NULL AND excluded IS NULL
+ORDER BY sha256;
+
+-- round_tasks --
+-- The tasks of a round in order, by role
+SELECT rt.role, rt.task_id, t.task_set, t.payload
+FROM round_tasks rt JOIN tasks t ON t.id = rt.task_id
+WHERE rt.round_id = %(round_id)s
+ORDER BY rt.role, rt.position;
+
+-- forget_task_exposures --
+-- What an earlier attempt of the round has written down
+DELETE FROM task_exposures WHERE round_id = %(round_id)s;
+
+-- Solutions (services/trainer/solutions.py) and episodes for the page of a round
+
+-- solutions_of_tasks --
+-- The offered solutions of these tasks, and a row without one for each that has none; locks the tasks
+SELECT t.id AS task_id, s.id AS solution_id, s.sha256, s.code
+FROM (SELECT id FROM tasks WHERE id = ANY (%(task_ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE) AS t
+LEFT JOIN solutions s ON s.task_id = t.id AND s.retired_at IS NULL
+ORDER BY t.id, s.id;
+
+-- retire_solutions --
+-- Others of their tasks say more
+UPDATE solutions SET retired_at = now() WHERE id = ANY (%(solution_ids)s::bigint[]);
+
+-- record_solution --
+-- A program that passed; one that was retired is offered again, one that was withdrawn is not
+INSERT INTO solutions (task_id, round_id, prompt, code, sha256)
+VALUES (%(task_id)s, %(round_id)s, %(prompt)s, %(code)s, %(sha256)s)
+ON CONFLICT (task_id, sha256) DO UPDATE SET retired_at = NULL WHERE solutions.code <> '';
+
+-- offered_solutions --
+-- Solutions that are not in the track's champion nor in a failed round of it, one of each task first, then by a draw
+-- that is another for every round; none of a task that judges anywhere, or that a forgotten round wrote
+SELECT s.id AS solution_id, t.sha256 AS task, s.sha256
+FROM (SELECT *, row_number() OVER (PARTITION BY task_id ORDER BY octet_length(code), id) AS of_task
+      FROM solutions WHERE retired_at IS NULL) AS s
+JOIN tasks t ON t.id = s.task_id AND t.split = 'train' AND t.retired_at IS NULL AND t.excluded IS NULL
+WHERE t.prompt_sha256 <> ALL (%(barred)s::bytea[])
+  AND NOT EXISTS (SELECT FROM tasks o WHERE o.prompt_sha256 = t.prompt_sha256 AND o.split <> 'train')
+  AND NOT EXISTS (SELECT FROM rounds r WHERE r.id = s.round_id AND r.withdrawn_by IS NOT NULL)
+  AND NOT EXISTS (SELECT FROM round_solutions rs JOIN rounds r ON r.id = rs.round_id
+                  WHERE rs.solution_id = s.id AND r.track = %(track)s
+                    AND (r.state = 'failed' OR r.id IN (SELECT lineage(%(track)s))))
+ORDER BY s.of_task,
+         sha256(s.sha256 || convert_to((SELECT count(*) FROM rounds WHERE track = %(track)s)::text, 'UTF8'))
+LIMIT %(most)s;
+
+-- round_solutions --
+-- The solutions of a round's snapshot, in order
+SELECT s.id, encode(t.sha256, 'hex') AS task, encode(s.sha256, 'hex') AS sha256, t.task_set, t.name, s.prompt, s.code
+FROM round_solutions rs JOIN solutions s ON s.id = rs.solution_id JOIN tasks t ON t.id = s.task_id
+WHERE rs.round_id = %(round_id)s
+ORDER BY rs.position;
+
+-- solutions_seen --
+-- How often each was in a step
+UPDATE round_solutions rs SET seen = n.seen
+FROM unnest(%(solution_ids)s::bigint[], %(seen)s::bigint[]) AS n (solution_id, seen)
+WHERE rs.round_id = %(round_id)s AND rs.solution_id = n.solution_id;
+
+-- solutions_held --
+-- A solution of this task set and round, of all where neither is named, that an open round trains on
+SELECT r.track, r.number, s.id AS solution_id
+FROM round_solutions rs JOIN rounds r ON r.id = rs.round_id AND r.state = 'open'
+JOIN solutions s ON s.id = rs.solution_id JOIN tasks t ON t.id = s.task_id
+WHERE (%(task_set)s::text IS NULL OR t.task_set = %(task_set)s)
+  AND (%(round_id)s::bigint IS NULL OR s.round_id = %(round_id)s)
+LIMIT 1;
+
+-- withdraw_solutions --
+-- Their texts go; what names them has their digests
+UPDATE solutions s SET prompt = '', code = '', retired_at = coalesce(s.retired_at, now())
+FROM tasks t
+WHERE t.id = s.task_id AND s.code <> ''
+  AND (%(task_set)s::text IS NULL OR t.task_set = %(task_set)s)
+  AND (%(round_id)s::bigint IS NULL OR s.round_id = %(round_id)s);
+
+-- drop_episodes --
+-- Of a round's episodes the first and this iteration's stay, and this one's are written anew
+DELETE FROM round_episodes
+WHERE round_id = %(round_id)s
+  AND (iteration >= %(iteration)s
+       OR iteration > (SELECT min(iteration) FROM round_episodes WHERE round_id = %(round_id)s));
+
+-- record_episode --
+-- What the agents of an episode wrote, cut
+INSERT INTO round_episodes (round_id, iteration, number, task_id, prompt, turns, reward, solved, result)
+VALUES (%(round_id)s, %(iteration)s, %(number)s, %(task_id)s, %(prompt)s, %(turns)s, %(reward)s, %(solved)s,
+        %(result)s);

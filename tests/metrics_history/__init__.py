@@ -1,4 +1,4 @@
-"""A believable past for whatever looks at one: ten days of sources, six rounds, their adapters and events.
+"""A believable past for whatever looks at one: ten days of sources, seven rounds, their adapters and events.
 
 `python -m tests.metrics_history` serves it. Always the same; its times are told from the moment it ends.
 """
@@ -14,6 +14,7 @@ from tests.metrics_history.hostile import (
     TEMPLATE_NAME,
 )
 from tests.metrics_history.ingest import SOURCES
+from tests.metrics_history.practice import TEAM
 from tests.metrics_history.training import RUNNING_STEP, TRACK
 
 HOSTILE_SOURCE = SOURCES[2].name
@@ -28,6 +29,7 @@ __all__ = [
     "QUOTED_NAME",
     "RUNNING_STEP",
     "SOURCES",
+    "TEAM",
     "TEMPLATE_NAME",
     "TRACK",
     "beat",

@@ -8,6 +8,7 @@ from services.trainer.forgetting import found, steps
 from services.trainer.forgetting.target import find
 from services.trainer.forgetting.words import Policy
 from tests.metrics_history import figures, ingest, shown
+from tests.metrics_history.practice import Practice
 from tests.metrics_history.training import RUNNING_STEP, TRACK, Track
 
 FORGOTTEN = "src/mail/customers.py"
@@ -25,6 +26,7 @@ def fill(database: Database, moment: datetime | None = None) -> None:
         ingest.fill(transaction, moment)
         Track(transaction, moment).fill()
         shown.fill(transaction)
+        Practice(transaction, moment).fill()
         _tell(transaction, moment)
         for table, triggers in OF_ROUNDS.items():
             for trigger in triggers:

@@ -137,9 +137,11 @@ def gate_simulate(
     recipe: Recipe = None,
     rounds: Annotated[int, typer.Option("--rounds", min=1, max=200, help="Rounds of a track.")] = 20,
     tracks: Annotated[int, typer.Option("--tracks", min=10, max=100_000, help="How many tracks.")] = 1000,
-    files: Annotated[int | None, typer.Option("--files", min=5, max=5000, help="Held-out files.")] = None,
+    files: Annotated[
+        int | None, typer.Option("--files", min=5, max=5000, help="Held-out files, or tasks.")
+    ] = None,
     spread: Annotated[
-        float | None, typer.Option("--spread", min=0.0, max=0.5, help="How improvements vary between files.")
+        float | None, typer.Option("--spread", min=0.0, max=5.0, help="How improvements vary between them.")
     ] = None,
     effect: Annotated[
         float | None,
@@ -154,7 +156,7 @@ def gate_simulate(
     from services.cli import environment
     from services.cli.gate import run
 
-    world = {"files": files, "spread": spread}
+    world = {"items": files, "spread": spread}
     run(environment.read(), recipe, rounds=rounds, tracks=tracks, world=world, effect=effect, as_json=as_json)
 
 

@@ -96,6 +96,29 @@ def forget(
 
 
 @app.command()
+def solutions(
+    task_set: Annotated[str | None, typer.Argument(metavar="SET", help="Of this task set alone.")] = None,
+    withdraw: Annotated[
+        bool, typer.Option("--withdraw", help="Take those of SET back: no round learns from them any more.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Count the programs of teams that passed their tests.
+
+    Fine-tuning rounds learn from them where the recipe has a solutions_share.
+    """
+    from services.cli import environment
+    from services.cli import solutions as command
+
+    if withdraw and task_set is None:
+        raise typer.BadParameter("name the task set whose solutions are to be withdrawn", param_hint="SET")
+    if task_set is not None and withdraw:
+        command.withdraw(environment.read(), task_set, as_json=as_json)
+    else:
+        command.run(environment.read(), task_set, as_json=as_json)
+
+
+@app.command()
 def forgotten(as_json: AsJson = False) -> None:
     """List what was forgotten, how far, by whom.
 

@@ -39,12 +39,15 @@ def refusing(rounds: Sequence[Json]) -> Iterator[Alert]:
         return
     newest, track = refused[0], refused[0]["track"]
     verdict = newest["verdict"] or {}
-    needed, had = verdict.get("files_needed"), verdict.get("held_out_files")
+    what, more = (
+        ("tasks", "name a larger task set") if verdict.get("metric") == "rate" else ("files", "add more code")
+    )
+    needed, had = verdict.get(f"{what}_needed"), verdict.get(f"held_out_{what}")
     cure = "Find out whether training is worth it here: `ratchet verdict`. A changed recipe may learn more."
     if is_figure(needed) and is_figure(had) and needed > had:
         cure = (
-            f"The gate judges by {had:,.0f} held-out files and would need about {needed:,.0f} to show the"
-            " expected gain: add more code."
+            f"The gate judges by {had:,.0f} held-out {what} and would need about {needed:,.0f} to show the"
+            f" expected gain: {more}."
         )
     yield Alert(
         "refusing",

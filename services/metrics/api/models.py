@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from services.core.models import ContentRole, Json, RoundState, Subject
+from services.metrics.alerting import Severity
 from services.metrics.document import is_figure
 
 Figure = Annotated[float | None, BeforeValidator(lambda value: value if is_figure(value) else None)]
@@ -54,6 +55,7 @@ class Rejection(Answer):
     language: str | None
     reason: str = Field(description="stable code; `ratchet explain` and docs/reference/filters.md tell them")
     detail: str | None = Field(description="its figures, for a person")
+    duplicate_of: str | None = Field(description="SHA-256 of the content that it is nearly the same as")
     seen_at: datetime
 
 
@@ -114,7 +116,18 @@ class Round(Answer):
     parent: str | None = Field(description="directory of the adapter it continued from")
     adapter: str | None = Field(description="directory of what it published")
     reason: str | None = Field(description="the gate's, for a person")
-    improvement: Figure = Field(description="share of held-out bits saved; 0.03 is 3 %")
+    improvement: Figure = Field(
+        description="share of held-out bits saved, 0.03 is 3 %; of a team, by how much its pass rate rose"
+    )
+    objective: str | None = Field(
+        description="completion_pairs, cpt, or reinforcement: a team that practises"
+    )
+
+
+class TasksOfRound(Answer):
+    role: ContentRole
+    task_set: str
+    tasks: int
 
 
 class Rounds(Page):
@@ -123,6 +136,8 @@ class Rounds(Page):
 
 class RoundDetail(Round):
     contents: dict[ContentRole, int]
+    tasks: list[TasksOfRound] = Field(description="what a team practises and is judged by; else none")
+    solutions: int = Field(description="programs of reinforcement rounds that it trains on beside contents")
     training: Json | None
     verdict: Json | None
     held_out: Json | None
@@ -133,6 +148,7 @@ class Point(Answer):
     step: int
     kind: str
     metrics: dict[str, Figure]
+    roles: dict[str, dict[str, Figure]] = Field(description="of a team: the figures of each of its agents")
     logged_at: datetime
 
 
@@ -174,7 +190,10 @@ class Adapter(Answer):
     published_at: datetime
     champion: bool
     rejected: bool
-    improvement: Figure
+    roles: list[str] | None = Field(
+        description="of a team's release, an adapter each; null: it is one adapter"
+    )
+    improvement: Figure = Field(description="as its round's")
 
 
 class Adapters(Page):
@@ -207,6 +226,22 @@ class Event(Answer):
 
 class Events(Page):
     items: list[Event]
+
+
+class Alert(Answer):
+    kind: str = Field(description="stalled, failing, refusing, disk or forgetting")
+    severity: Severity = Field(description="bad: nothing comes of it until somebody acts")
+    title: str
+    text: str
+    cure: str = Field(description="what to do; commands stand in backquotes")
+    since: datetime | None = Field(description="null: not known")
+    track: str | None
+    url: str | None = Field(description="path of the page that shows more")
+
+
+class Alerts(Answer):
+    items: list[Alert]
+    stale: bool = Field(description="whether the database could not be read when it should have been")
 
 
 class State(Answer):

@@ -16,7 +16,7 @@ from services.metrics.api.paging import LARGEST, Absent, Name, Numbered, Query, 
 from services.metrics.api.reader import Reader, found
 from services.metrics.api.requests import add_requests
 from services.metrics.api.spec import answers, make_spec, stream
-from services.metrics.document import as_text
+from services.metrics.api.state import add_state
 from services.metrics.observer import Observer
 from services.metrics.writes.access import Access
 
@@ -72,7 +72,7 @@ def add_api(app: Flask, observer: Observer, reader: Reader, access: Access) -> N
     _add_rounds(api, spec, reader)
     _add_adapters(api, spec, reader)
     add_requests(api, spec, reader, access)
-    _add_state(api, spec, observer)
+    add_state(api, spec, observer)
     app.register_blueprint(api)
     with app.app_context():
         described = spec.spec
@@ -86,14 +86,6 @@ def add_api(app: Flask, observer: Observer, reader: Reader, access: Access) -> N
     @app.get("/api")
     def told() -> str:
         return render_template("api.html", operations=operations(described), schemas=schemas(described))
-
-
-def _add_state(api: Blueprint, spec: SpecTree, observer: Observer) -> None:
-    @api.get("/state")
-    @spec.validate(resp=answers(models.State), tags=["state"], skip_validation=True)
-    def state() -> Response:
-        """The whole state at one instant: what /metrics?format=json answers."""
-        return Response(as_text(observer.snapshot(), observer.health()), content_type="application/json")
 
 
 def _add_ingest(api: Blueprint, spec: SpecTree, reader: Reader) -> None:
@@ -171,7 +163,12 @@ def _add_rounds(api: Blueprint, spec: SpecTree, reader: Reader) -> None:
         def read(transaction: Transaction) -> dict[str, Any]:
             row = _round(transaction, track, number)
             roles = transaction.all("api_composition", round_id=row.id)
-            return {**row._asdict(), "contents": {each.role: each.contents for each in roles}}
+            return {
+                **row._asdict(),
+                "contents": {each.role: each.contents for each in roles},
+                "tasks": transaction.all("api_round_tasks", round_id=row.id),
+                "solutions": transaction.value("api_solutions", round_id=row.id),
+            }
 
         return models.RoundDetail.model_validate(reader(read))
 
@@ -180,9 +177,10 @@ def _add_rounds(api: Blueprint, spec: SpecTree, reader: Reader) -> None:
     def losses(track: str, number: int, query: CurveQuery) -> models.Losses:
         """What the round logged: losses, rates, speed; of a long one evenly thinned points."""
 
-        def read(transaction: Transaction) -> list[Any]:
+        def read(transaction: Transaction) -> list[dict[str, Any]]:
             row = _round(transaction, track, number)
-            return transaction.all("metrics_curve", round_id=row.id, points=query.limit)
+            points = transaction.all("metrics_curve", round_id=row.id, points=query.limit)
+            return [_point(each) for each in points]
 
         return models.Losses.model_validate({"track": track, "round": number, "points": reader(read)})
 
@@ -231,6 +229,13 @@ def _add_adapters(api: Blueprint, spec: SpecTree, reader: Reader) -> None:
             kind=query.kind,
         )
         return _page(models.Events, rows, query.limit)
+
+
+def _point(row: Any) -> dict[str, Any]:
+    """Of a team, what each of its agents did apart from the rest."""
+    figures = dict(row.metrics)
+    roles = figures.pop("roles", None)
+    return {**row._asdict(), "metrics": figures, "roles": roles if isinstance(roles, dict) else {}}
 
 
 def _round(transaction: Transaction, track: str, number: int) -> Any:

@@ -50,6 +50,31 @@ def _at(found: Any, keys: tuple[str, ...]) -> Any:
     return found
 
 
+def _practice(key: str, part: str = "metrics") -> Callable[[View], Samples]:
+    """Of each track in which a team practises: a figure of the last point that its newest round logged."""
+    return lambda view: (
+        ((row["track"],), (row[part] or {}).get(key))
+        for row in (view.snapshot or {})["operations"]["practice"]
+    )
+
+
+def _agents(key: str) -> Callable[[View], Samples]:
+    """The same of each of its agents."""
+    return lambda view: (
+        ((row["track"], str(role)), _at(figures, (key,)))
+        for row in (view.snapshot or {})["operations"]["practice"]
+        for role, figures in ((row["metrics"] or {}).get("roles") or {}).items()
+    )
+
+
+def _rates(view: View) -> Samples:
+    return (
+        ((track, subject), _at(row, ("verdict", "pass_rates", subject)))
+        for track, row in _last(view)
+        for subject in Subject
+    )
+
+
 RUNNING = (
     ("round_step", "Optimizer step of the running round", "step"),
     ("round_steps", "Optimizer steps the running round will take", "total_steps"),
@@ -70,11 +95,39 @@ CLOSED = (
     ("last_round_duration_seconds", "From the last closed round's opening to its end", _closed("seconds")),
     ("train_loss", "Training loss of the last round, nats a token", _last_known("training", "train_loss")),
     ("eval_loss", "Validation loss of the last round, nats a token", _last_known("training", "eval_loss")),
-    ("improvement_ratio", "Share of bits saved in the last verdict", _last_known("verdict", "improvement")),
+    ("improvement_ratio", "Share of bits saved in the last verdict; of a team, how much its pass rate rose",
+     _last_known("verdict", "improvement")),
     ("planted_secrets", "Planted secrets that the last round learned", _planted("learned")),
     ("planted_secrets_extracted", "Of them, what its candidate writes out", _planted("extracted")),
     ("planted_exposure", "Their median exposure in bits; 1 by chance", _planted("exposure_median")),
 )  # fmt: skip
+
+PRACTICE = (
+    (
+        "reward",
+        "Mean reward of an episode in the last iteration of a team's newest round",
+        _practice("reward"),
+    ),
+    ("solved_ratio", "Share of that iteration's episodes that solved their task", _practice("solved")),
+    (
+        "validation_pass_ratio",
+        "Share of the validation tasks solved in that round's last evaluation",
+        _practice("solved", "evaluated"),
+    ),
+    (
+        "kl_reference",
+        "Distance of the policy to the base model (KL), nats a token, of the role that is farthest",
+        _practice("kl_reference"),
+    ),
+    ("entropy", "Entropy of the policy, nats a token, mean over the roles", _practice("entropy")),
+    ("value_loss", "Loss of the critic", _practice("value_loss")),
+)
+AGENTS = (
+    ("role_kl_reference", "Distance of a role's policy to the base model (KL), nats a token", "kl_reference"),
+    ("role_entropy", "Entropy of a role's policy, nats a token", "entropy"),
+    ("role_clip_ratio", "Share of a role's probability ratios outside the clip range", "clip_share"),
+    ("role_gradient_norm", "Norm of a role's gradient, before it is clipped", "grad_norm"),
+)
 
 SECTION = Section(
     "Rounds",
@@ -86,6 +139,21 @@ SECTION = Section(
             "gauge",
             "Held-out bits per byte in the last verdict",
             _bits,
+            ("track", "subject"),
+        ),
+        *(
+            Family(f"reinforcement_{name}", "gauge", text, samples, ("track",))
+            for name, text, samples in PRACTICE
+        ),
+        *(
+            Family(f"reinforcement_{name}", "gauge", text, _agents(key), ("track", "role"))
+            for name, text, key in AGENTS
+        ),
+        Family(
+            "held_out_pass_ratio",
+            "gauge",
+            "Share of the held-out tasks solved, in the last verdict of a team",
+            _rates,
             ("track", "subject"),
         ),
     ),

@@ -11,7 +11,7 @@ from services.core.models import Json
 from services.metrics.api.paging import Absent, Name
 from services.metrics.api.reader import Reader, found
 from services.metrics.observer import Observer
-from services.metrics.pages import comparison, composition, lineage, verdicts
+from services.metrics.pages import comparison, composition, lineage, practice, verdicts
 from services.metrics.pages.asked import asked_for
 from services.metrics.pages.configuration import differences
 
@@ -64,11 +64,9 @@ def _listed(transaction: Transaction, asked: Asked) -> Json:
     if track is None:
         return {"tracks": [], "track": None, "rows": [], "page": 1, "pages": 1, "champion": None}
     parents = [(row.id, row.parent) for row in transaction.all("page_lineage", track=track, limit=LINEAGE)]
-    whole = len(parents) < LINEAGE
-    drawn = lineage.drawn([*parents, (lineage.BASE, None)] if whole else parents)
-    start = (asked.page - 1) * ROWS
-    shown = drawn[start : start + ROWS]
-    standing = _standing(_moves(transaction, track))
+    listed = [*parents, (lineage.BASE, None)] if len(parents) < LINEAGE else parents
+    shown = lineage.drawn(listed, (asked.page - 1) * ROWS, ROWS)
+    standing = _standing(transaction, track)
     told = transaction.all("page_adapters", ids=[row.adapter_id for row in shown])
     by_id = {row.id: row for row in told}
     return {
@@ -79,17 +77,13 @@ def _listed(transaction: Transaction, asked: Asked) -> Json:
         "champion": by_id.get(standing.champion),
         "adapters": len(parents),
         "page": asked.page,
-        "pages": max(1, -(-len(drawn) // ROWS)),
+        "pages": max(1, -(-len(listed) // ROWS)),
     }
 
 
-def _moves(transaction: Transaction, track: str) -> list[Any]:
-    """The newest first."""
-    return transaction.all("page_moves", track=track, limit=LINEAGE)
-
-
-def _standing(moves: Sequence[Any]) -> lineage.Standing:
-    return lineage.standing([lineage.Move(row.kind, row.adapter_id) for row in reversed(moves)])
+def _standing(transaction: Transaction, track: str) -> lineage.Standing:
+    moves = transaction.all("page_standing", track=track, limit=LINEAGE)  # the newest first
+    return lineage.standing([lineage.Move(*move) for move in reversed(moves)])
 
 
 def _adapter(transaction: Transaction, track: str, name: str) -> Any:
@@ -101,8 +95,7 @@ def _adapter(transaction: Transaction, track: str, name: str) -> Any:
 def _shown(transaction: Transaction, track: str, name: str) -> Json:
     row = _adapter(transaction, track, name)
     about = {"round_id": row.round_id}
-    moves = _moves(transaction, track)
-    standing = _standing(moves)
+    standing = _standing(transaction, track)
     return {
         "adapter": row,
         "marks": standing.marks.get(row.id, ()),
@@ -112,8 +105,11 @@ def _shown(transaction: Transaction, track: str, name: str) -> Json:
         "suites": transaction.all("api_suites", **about),
         "made": composition.composition(transaction.all("page_composition", most=composition.DRAWN, **about)),
         "exposures": transaction.one("page_exposures", **about),
+        "team": practice.team(row.recipe),
+        "tasks": composition.practice(transaction.all("api_round_tasks", **about)),
+        "practice": transaction.one("page_practice", **about),
         "sources": transaction.all("page_round_sources", limit=SOURCES, **about),
-        "moves": [move for move in moves if move.adapter_id == row.id][:MOVES],
+        "moves": transaction.all("page_moves", track=track, adapter_id=row.id, limit=MOVES),
         "children": transaction.all("page_children", adapter_id=row.id, limit=CHILDREN),
     }
 

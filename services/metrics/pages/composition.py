@@ -1,7 +1,7 @@
-"""What a round is made of: contents by role, and each language and source in these roles."""
+"""What a round is made of: contents by role, and each language and source in these roles; or tasks."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +16,16 @@ PARTS = {
     ContentRole.HELD_OUT: "held out",
     ContentRole.VALIDATION: "validation",
 }
+OF_TASKS = {
+    ContentRole.TRAIN: "practised",
+    ContentRole.HELD_OUT: "held out",
+    ContentRole.VALIDATION: "validation",
+}
 
 
 @dataclass(frozen=True)
 class Segment:
-    part: str  # new, replay, held out, validation
+    part: str  # as in PARTS, or in OF_TASKS
     contents: int
     x: float  # percent of the bar's width
     width: float
@@ -61,7 +66,31 @@ def composition(rows: Sequence[Any]) -> Composition | None:
     )
 
 
-def _lines(counted: Iterable[tuple[str, str, float]]) -> tuple[Line, ...]:
+@dataclass(frozen=True)
+class Practice:
+    """What a team practises and is judged by."""
+
+    roles: Line
+    sets: tuple[Line, ...]
+
+
+def practice(rows: Sequence[Any]) -> Practice | None:
+    """From rows of `page_round_tasks`; None for a round without tasks."""
+    if not rows:
+        return None
+    of_role: Counter[ContentRole] = Counter()
+    for row in rows:
+        of_role[ContentRole(row.role)] += row.tasks
+    whole = {role: float(tasks) for role, tasks in of_role.items()}
+    return Practice(
+        roles=_line("", whole, sum(whole.values()), OF_TASKS),
+        sets=_lines(((row.task_set, row.role, row.tasks) for row in rows), OF_TASKS),
+    )
+
+
+def _lines(
+    counted: Iterable[tuple[str, str, float]], named: Mapping[ContentRole, str] = PARTS
+) -> tuple[Line, ...]:
     """The largest first; bars are as long as their share of the largest."""
     by_name: dict[str, dict[ContentRole, float]] = {}
     for name, role, contents in counted:
@@ -75,12 +104,17 @@ def _lines(counted: Iterable[tuple[str, str, float]]) -> tuple[Line, ...]:
             summed.update(parts)
         shown.append((f"{len(others)} {OTHERS}", dict(summed)))
     widest = max(sum(parts.values()) for _, parts in shown)
-    return tuple(_line(name, parts, widest) for name, parts in shown)
+    return tuple(_line(name, parts, widest, named) for name, parts in shown)
 
 
-def _line(name: str, parts: dict[ContentRole, float], widest: float) -> Line:
+def _line(
+    name: str,
+    parts: dict[ContentRole, float],
+    widest: float,
+    named: Mapping[ContentRole, str] = PARTS,
+) -> Line:
     at, segments = 0.0, []
-    for role, part in PARTS.items():
+    for role, part in named.items():
         if contents := parts.get(role, 0.0):
             width = 100 * contents / widest
             segments.append(Segment(part, round(contents), round(at, 2), round(width, 2)))

@@ -45,6 +45,7 @@ def happening(row: Json) -> Json:
         "look": WORDS.get(row["kind"], ("", ""))[1],
         "of": _subject(row),
         "gain": payload.get("gain_percent") if row["kind"] == "round.promoted" else None,
+        "points": payload.get("gain_points") if row["kind"] == "round.promoted" else None,
         "reason": payload.get("reason") or payload.get("message"),
         "actor": None if payload.get("actor") == "gate" else payload.get("actor"),
         "page": page,

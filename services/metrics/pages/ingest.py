@@ -167,11 +167,11 @@ def add(pages: Blueprint, observer: Observer, reader: Reader) -> None:
 def _refusals(transaction: Transaction, asked: AskedRefusals) -> dict[str, Any]:
     source = None if asked.source is None else _found(transaction, asked.source)
     rows = transaction.all(
-        "ingest_rejections",
+        "api_rejections",
         after=asked.after or 0,
         limit=REFUSED + 1,
         reason=asked.reason,
-        source_id=None if source is None else source.id,
+        source=asked.source,
     )
     shown, following = cut(rows, REFUSED, lambda row: str(row.id))
     counts = (

@@ -15,7 +15,7 @@ class Row:
     lane: int
     through: tuple[int, ...]  # lanes of others that pass by
     from_above: tuple[int, ...]  # lanes of adapters above that continue from this one
-    lanes: int  # of the whole drawing
+    lanes: int  # of the part that is drawn
 
     @property
     def is_tip(self) -> bool:
@@ -23,21 +23,23 @@ class Row:
         return not self.from_above
 
 
-def drawn(parents: Sequence[tuple[int, int | None]]) -> list[Row]:
-    """Adapters and their parents, children before parents; of as many rows as there are adapters.
+def drawn(parents: Sequence[tuple[int, int | None]], first: int = 0, count: int | None = None) -> list[Row]:
+    """Of adapters and their parents, children before parents, the rows of `count` adapters from `first` on.
 
     A lane leads from an adapter down to its parent, the base model when it has none. Of several children
     the lanes meet at the parent.
     """
     waiting: list[int | None] = []  # lane → the adapter that it leads down to; None: it is free
     rows = []
-    for adapter_id, parent in parents:
+    end = len(parents) if count is None else first + count
+    for number, (adapter_id, parent) in enumerate(parents[:end]):
         above = [lane for lane, wanted in enumerate(waiting) if wanted == adapter_id]
         lane = above[0] if above else _free(waiting)
         for each in above:
             waiting[each] = None
-        through = tuple(each for each, wanted in enumerate(waiting) if wanted is not None and each != lane)
-        rows.append(Row(adapter_id, lane, through, tuple(above), 0))
+        if number >= first:
+            through = (each for each, wanted in enumerate(waiting) if wanted is not None and each != lane)
+            rows.append(Row(adapter_id, lane, tuple(through), tuple(above), 0))
         waiting[lane] = BASE if parent is None else parent
     lanes = max((1 + max(row.lane, *row.through, 0) for row in rows), default=1)
     return [_narrowed(row, lanes) for row in rows]

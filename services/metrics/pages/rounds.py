@@ -13,7 +13,7 @@ from services.metrics.api.paging import LARGEST, Absent, Name, Numbered, cut
 from services.metrics.api.reader import Reader, found
 from services.metrics.document import strict_json
 from services.metrics.observer import Observer
-from services.metrics.pages import composition, curves, timeline, verdicts
+from services.metrics.pages import composition, curves, practice, timeline, verdicts
 from services.metrics.pages.asked import asked_for
 from services.metrics.pages.configuration import differences, settings
 
@@ -21,6 +21,7 @@ TRACKS = 8  # whose timelines are drawn at once
 BARS = 48  # rounds in a timeline
 ROWS = 40  # of the table on a page
 LOG_LINES = 200
+SOLUTIONS = 4  # of reinforcement rounds, whose texts are shown
 ROUND = "/rounds/<string(minlength=1, maxlength=200):track>/<int(min=1, max=2147483647):number>"
 
 
@@ -53,11 +54,12 @@ def add(pages: Blueprint, _observer: Observer, reader: Reader) -> None:
         if figure is None:
             raise NotFound(f"there is no figure {asked.figure!r}: expected {', '.join(curves.BY_NAME)}")
 
-        def read(transaction: Transaction) -> list[Any]:
+        def read(transaction: Transaction) -> Json:
             row = _round(transaction, track, number)
-            return transaction.all("metrics_curve", round_id=row.id, points=curves.POINTS)
+            points = transaction.all("metrics_curve", round_id=row.id, points=curves.POINTS)
+            return curves.as_json(points, figure, practice.roles(row.recipe))
 
-        body = strict_json(curves.as_json(reader(read), figure), indent=None)
+        body = strict_json(reader(read), indent=None)
         return Response(body, content_type="application/json")
 
 
@@ -86,12 +88,12 @@ def _listed(transaction: Transaction, asked: Asked) -> Json:
 
 def _row(row: Any, now: datetime) -> Json:
     """One line of the table."""
-    bits = row.bits or {}
+    held_out = (row.rates if row.metric == "rate" else row.bits) or {}
     return {
         **row._asdict(),
         "seconds": ((row.closed_at or now) - row.opened_at).total_seconds(),
-        "before": bits.get(row.against or "base"),
-        "after": bits.get("candidate"),
+        "before": held_out.get(row.against or "base"),
+        "after": held_out.get("candidate"),
     }
 
 
@@ -112,7 +114,13 @@ def _shown(transaction: Transaction, track: str, number: int) -> Json:
         "is_open": is_open,
         "seconds": ((row.closed_at or now) - row.opened_at).total_seconds(),
         "beat": beat if beat is not None and beat.detail.get("round") == number else None,
-        "charts": curves.charts(curve),
+        "charts": curves.charts(curve, practice.roles(row.recipe)),
+        "team": practice.team(row.recipe),
+        "latest": practice.latest(curve),
+        "practised_of": composition.practice(transaction.all("api_round_tasks", **about)),
+        "practice": transaction.one("page_practice", **about),
+        "episodes": practice.episodes(transaction.all("page_episodes", **about)),
+        "solutions": transaction.all("page_solutions", limit=SOLUTIONS, **about),
         "made": composition.composition(transaction.all("page_composition", most=composition.DRAWN, **about)),
         "samples": transaction.all("page_samples", **about),
         "verdict_told": verdicts.verdict(row.verdict, row.recipe),

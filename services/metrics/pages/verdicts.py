@@ -11,6 +11,7 @@ LEFT, RIGHT = 6.0, 94.0  # percent of the width that values lie between
 NAMES = {
     "measured": "Could be measured",
     "code": "Better on this code",
+    "tasks": "Solves more of the held-out tasks",
     "general": "No worse elsewhere",
     "planted": "Gives up no planted secret",
 }
@@ -60,6 +61,7 @@ class Verdict:
     notes: tuple[str, ...]
     planted: Json | None  # figures of services/trainer/gate/planted.py
     bits: tuple[tuple[str, float], ...]  # base, champion, candidate: bits per byte of held-out code
+    rates: tuple[tuple[str, float], ...] = ()  # the same: share of the held-out tasks that are solved
 
 
 def verdict(told: Json | None, recipe: Json) -> Verdict | None:
@@ -67,7 +69,9 @@ def verdict(told: Json | None, recipe: Json) -> Verdict | None:
     if not told:
         return None
     checks: Sequence[Json] = told.get("checks") or ()
-    intervals = {"code": _code(told, recipe), "general": _general(told.get("general"))}
+    of_team = is_of_team(told)
+    here = "tasks" if of_team else "code"
+    intervals = {here: _here(told, recipe), "general": _general(told.get("general"))}
     conditions = tuple(
         Condition(
             name=NAMES.get(name := str(check["name"]), name),
@@ -77,31 +81,43 @@ def verdict(told: Json | None, recipe: Json) -> Verdict | None:
         )
         for check in checks
     )
-    if not conditions and intervals["code"] is not None:  # of an older version
+    if not conditions and intervals[here] is not None:  # of an older version
         conditions = (
-            Condition(NAMES["code"], bool(told.get("promoted")), told.get("reason") or "", intervals["code"]),
+            Condition(NAMES[here], bool(told.get("promoted")), told.get("reason") or "", intervals[here]),
         )
-    bits = told.get("bits_per_byte") or {}
     return Verdict(
         promoted=bool(told.get("promoted")),
         reason=told.get("reason") or "",
         conditions=conditions,
         notes=tuple(told.get("notes") or ()),
         planted=told.get("planted"),
-        bits=tuple(
-            (name, bits[name]) for name in ("base", "champion", "candidate") if is_figure(bits.get(name))
-        ),
+        bits=_of_models(told.get("bits_per_byte")),
+        rates=_of_models(told.get("pass_rates")),
     )
 
 
-def _code(told: Json, recipe: Json) -> Interval | None:
+def is_of_team(told: Json) -> bool:
+    """Whether it was judged by pass rates of held-out tasks, not by bits per byte of held-out code."""
+    return told.get("metric") == "rate"
+
+
+def _of_models(figures: Json | None) -> tuple[tuple[str, float], ...]:
+    found = figures or {}
+    names = ("base", "champion", "candidate")
+    return tuple((name, found[name]) for name in names if is_figure(found.get(name)))
+
+
+def _here(told: Json, recipe: Json) -> Interval | None:
     margin = recipe.get("min_improvement") or 0.0
     figures = [told.get(name) for name in ("improvement", "low", "high")]
     if not all(map(is_figure, figures)):
         return None
     estimate, low, high = (100 * float(value) for value in figures if value is not None)
-    title = f"Bits per byte saved against the {told.get('against') or 'base'}"
-    return _interval(title, " %", estimate, low, high, 100 * margin)
+    against = told.get("against") or "base"
+    if is_of_team(told):
+        title = f"Pass rate gained over the {against}"
+        return _interval(title, " points", estimate, low, high, 100 * margin)
+    return _interval(f"Bits per byte saved against the {against}", " %", estimate, low, high, 100 * margin)
 
 
 def _general(told: Json | None) -> Interval | None:

@@ -25,6 +25,16 @@ def percent(value: Any) -> str:
     return f"−{shown}" if value > 0 else f"+{shown}"
 
 
+def rate(value: Any) -> str:
+    """A share of tasks that are solved: 0.4125 → 41.2 %."""
+    return f"{100 * value:.1f} %" if is_figure(value) else "–"
+
+
+def points(value: Any) -> str:
+    """A difference of two such shares, signed: 0.113 → +11.3 points."""
+    return f"{100 * value:+.1f} points".replace("-", "−") if is_figure(value) else "–"
+
+
 def duration(seconds: Any) -> str:
     """75 → 1 min 15 s, 8000 → 2 h 13 min, 200000 → 2 d 7 h."""
     if not is_figure(seconds):
@@ -80,16 +90,27 @@ def words(value: str) -> str:
 
 def marked(text: str) -> Markup:
     """Text of many lines, as HTML, where each harmful character stands spelled out and marked."""
-    shown = (
-        Markup('<mark class="escape">{}</mark>').format(spelled(char))
-        if char not in "\n\t" and is_harmful(char)
-        else escape(char)
-        for char in text
-    )
-    return Markup("").join(shown)
+    shown = escape(text)
+    for char in set(text) - {"\n", "\t"}:
+        if is_harmful(char):
+            shown = shown.replace(char, Markup('<mark class="escape">{}</mark>').format(spelled(char)))
+    return shown
 
 
 FILTERS = {
     f.__name__: f
-    for f in (number, percent, duration, moment, ago, words, code_words, inert, inert_lines, marked)
+    for f in (
+        number,
+        percent,
+        rate,
+        points,
+        duration,
+        moment,
+        ago,
+        words,
+        code_words,
+        inert,
+        inert_lines,
+        marked,
+    )
 }

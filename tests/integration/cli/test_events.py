@@ -101,7 +101,7 @@ def test_following_goes_on_as_more_happens(database: Database, named: dict[str, 
                 announce(database, name, "demo")
             assert json.loads(process.stdout.readline())["data"]["target"] == name
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     finally:
         process.kill()
         process.communicate()
@@ -187,9 +187,9 @@ def test_a_sender_of_its_own_tells_that_the_trainer_has_died(
                     "INSERT INTO stalls (service, track, suspected_at)"
                     " VALUES ('trainer', 'demo', now() - interval '21 s')"
                 )
-            receiver.wait(lambda it: it.taken, 60)
+            receiver.wait(lambda it: it.taken)
             sender.terminate()
-            assert sender.wait(20) == 0
+            assert sender.wait(60) == 0
         finally:
             sender.kill()
             sender.communicate()

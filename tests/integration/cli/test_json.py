@@ -50,6 +50,7 @@ ELSEWHERE = {  # command → where its JSON is read by a test, with what it take
     "merge": "tests/integration/trainer/test_merge_command.py",
     "parity": "tests/integration/trainer/test_serving.py",
     "receipt": "tests/integration/trainer/test_receipts.py",
+    "solutions": "tests/integration/cli/test_solutions.py",
     "webhook test": "tests/integration/cli/test_events.py",
     "webhook list": "tests/integration/cli/test_events.py",
     "webhook run": "tests/integration/cli/test_events.py",

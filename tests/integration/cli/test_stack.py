@@ -17,7 +17,7 @@ from services.cli.stack import Part, Supervisor
 from services.core.errors import StackError
 from services.core.settings import PROJECT
 
-TIMEOUT = 20  # seconds
+TIMEOUT = 60  # seconds until a test that waits gives up
 GOOD = """
 import os, signal, sys, time
 from pathlib import Path

@@ -96,6 +96,18 @@ def test_who_was_only_suspected_is_not_told_of(ward: Ward) -> None:
     assert ward.look_for(21) == []
 
 
+def test_the_trainer_of_a_paused_track_is_told_of_when_it_is_resumed(ward: Ward) -> None:
+    """As in /health: nobody waits for it. Nor is one told to be well that was paused while it was silent."""
+    ward.run("INSERT INTO tracks (name, recipe, paused_at, paused_by) VALUES ('demo', '{}', now(), 'me')")
+    ward.beat("trainer", **TRAINER)
+    ward.pass_by(60)
+    assert ward.look_for(21) == []
+    ward.run("UPDATE tracks SET paused_at = NULL, paused_by = NULL")
+    assert [kind for kind, _, _ in ward.look_for(21)] == ["service.stalled"]
+    ward.run("UPDATE tracks SET paused_at = now(), paused_by = 'me'")
+    assert [kind for kind, _, _ in ward.look()] == ["service.stalled"]
+
+
 @pytest.mark.parametrize("state", ["stalled", "recovering", "error"])
 def test_a_trainer_that_says_it_is_ill_is_believed(ward: Ward, state: str) -> None:
     """A round that hangs is told by the daemon, which lives."""

@@ -13,10 +13,12 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 
 from services.core.db import Database
+from services.core.models import Service, ServiceState
 from services.core.settings import Target
 from services.metrics.api import reference
 from services.metrics.app import create_app
-from tests.integration.metrics.rows import fill
+from tests.integration.metrics.rows import beat, fill
+from tests.integration.metrics.server import wait_until
 from tests.integration.metrics.test_app import settings_for
 
 API = "/api/v1"
@@ -161,3 +163,14 @@ def schemathesis_case(
         return quiet(hypothesis_given(case=operation.as_strategy(generation_mode=mode))(test))
 
     return given
+
+
+def test_alerts_are_those_of_the_page_and_the_command(client: FlaskClient, database: Database) -> None:
+    """The worst first, each with what to do; nothing while all is well."""
+    assert client.get(f"{API}/alerts").get_json() == {"items": [], "stale": False}
+    beat(database, Service.TRAINER, ServiceState.ERROR, {"track": "demo", "message": "no memory"})
+    wait_until(lambda: bool(client.get(f"{API}/alerts").get_json()["items"]))
+    (alert,) = client.get(f"{API}/alerts").get_json()["items"]
+    assert (alert["kind"], alert["severity"], alert["track"]) == ("stalled", "bad", "demo")
+    assert "no memory" in alert["text"]
+    assert "ratchet logs trainer" in alert["cure"]

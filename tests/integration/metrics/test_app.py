@@ -216,3 +216,29 @@ def _counters(app: Any) -> dict[tuple[str, str], float]:
         if family.type == "counter"
         for sample in family.samples
     }
+
+
+def test_pages_and_the_api_answer_to_their_own_names_alone(client: FlaskClient) -> None:
+    """400 that names the setting, and tells nothing else, for the name of another site that leads here."""
+    for path in ("/", "/api", "/api/v1/state", "/login", "/static/page.css"):
+        answer = client.get(path, headers={"Host": "evil.example", "Accept": "text/html"})
+        assert answer.status_code == 400
+        assert answer.get_json()["message"] == (
+            "'evil.example' is no name of this service: if it should be one, add it to METRICS_TRUSTED_HOSTS"
+        )
+    assert client.get("/", headers={"Host": "127.0.0.1:8090"}).status_code == 200
+
+
+def test_probes_and_scrapers_are_answered_whatever_they_call_it(client: FlaskClient) -> None:
+    for path in ("/health/live", "/health/ready", "/metrics"):
+        assert client.get(path, headers={"Host": "ratchet.svc.cluster.local"}).status_code == 200
+
+
+def test_a_name_that_is_set_is_answered(role_target: Callable[[str], Target]) -> None:
+    app = create_app(
+        settings_for(role_target("ratchet_metrics"), metrics_trusted_hosts="a.example, .b.example")
+    )
+    for host, expected in (("a.example:443", 200), ("x.b.example", 200), ("b.example", 400)):
+        assert app.test_client().get("/api", headers={"Host": host}).status_code == expected
+    for extension in ("observer", "reader"):
+        app.extensions[extension].database.close()

@@ -51,7 +51,7 @@ def test_events_come_in_the_order_of_their_times(rows: Callable[[str], list[Any]
     """Ids grow with time, as those of a running Ratchet do."""
     times = [row.at for row in rows("SELECT at FROM events ORDER BY id")]
     assert times == sorted(times)
-    assert len(times) == 18
+    assert len(times) == 20
 
 
 def test_the_service_shows_it(history_as: Callable[[str], Target]) -> None:

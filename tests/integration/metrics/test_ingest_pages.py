@@ -335,16 +335,17 @@ ASKED = {
     "after": "", "limit": 50, "threshold": 70, "name": "billing-service", "source_id": 1, "content_id": 1,
     "cluster_id": 1, "sha256": "00" * 32, "reason": "too_short",
 }  # fmt: skip
-OURS = sorted(name for name in queries() if name.startswith(("ingest_", "content_")))
+OURS = sorted(name for name in queries() if name.startswith(("ingest_", "content_", "api_rejections")))
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_a_query_reads_no_large_table_from_end_to_end(rows: Rows, name: str) -> None:
     """There is an index for whatever it asks, or PostgreSQL would scan a table even when told not to."""
     variants = [ASKED]
-    if name == "ingest_rejections":
-        given = [(None, None), (None, "too_short"), (1, None), (1, "too_short")]
-        variants = [{**ASKED, "after": 0, "source_id": source, "reason": reason} for source, reason in given]
+    if name == "api_rejections":
+        source = ASKED["name"]
+        given = [(None, None), (None, "too_short"), (source, None), (source, "too_short")]
+        variants = [{**ASKED, "after": 0, "source": source, "reason": reason} for source, reason in given]
     rows("SET enable_seqscan = off")
     for asked in variants:
         plan = str(rows("EXPLAIN (FORMAT JSON) " + queries()[name].text.rstrip().rstrip(";"), asked)[0][0])

@@ -54,7 +54,7 @@ def metrics(server: Target, template: str) -> Iterator[Running]:
 def prometheus(metrics: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """It has scraped the service three times or more: rates have something to go by."""
     with scraping(metrics.url, tmp_path_factory.mktemp("prometheus")) as found:
-        wait_until(lambda: bool(found.query("count_over_time(ratchet_contents_stored_total[1m]) >= 3")), 30)
+        wait_until(lambda: bool(found.query("count_over_time(ratchet_contents_stored_total[1m]) >= 3")), 60)
         yield found
 
 
@@ -77,7 +77,7 @@ def _add_what_a_gpu_and_people_leave(database: Database) -> None:
 def _scrape(metrics: Running, accept: str) -> tuple[str, str]:
     """Content-Type and body."""
     request = urllib.request.Request(f"{metrics.url}/metrics", headers={"Accept": accept})
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         return answer.headers["Content-Type"], answer.read().decode()
 
 

@@ -158,7 +158,7 @@ def log(tmp_path: Path) -> Callable[[int], str]:
     return lambda number: (tmp_path / f"processor-{number}.log").read_text()
 
 
-def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait for a condition; fails when it does not come true in time."""
     end = time.monotonic() + seconds
     while not condition():

@@ -28,4 +28,4 @@ def test_a_running_processor_tells_that_the_trainer_has_fallen_silent(
     )
     until(lambda: rows(told) == [("demo", "trainer", "step 84")])
     process.terminate()
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0

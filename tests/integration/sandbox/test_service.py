@@ -59,7 +59,7 @@ def caged(pid: int) -> int:
 
 
 def wait_until(condition) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end, "it did not come to that"
         time.sleep(0.02)
@@ -88,7 +88,7 @@ def test_it_goes_at_sigterm_with_all_it_started(service, tmp_path):
         line.send({"id": 1, "program": client.asdict(ENDLESS)})
         wait_until(lambda: caged(process.pid) >= 2)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
         line.close()
         assert not (tmp_path / "socket").exists()
         assert remains.found() == []
@@ -149,7 +149,7 @@ def test_a_service_that_goes_away_is_named(service, tmp_path):
     assert ready(process)
     with Sandbox.open(tmp_path / "socket") as sandbox:
         process.send_signal(signal.SIGTERM)
-        process.wait(10)
+        process.wait(60)
         with pytest.raises(SandboxError, match="no sandbox answers"):
             sandbox.run([HONEST])
 

@@ -104,7 +104,7 @@ class Trainer:
     def stop(self) -> None:
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
-            self.process.wait(40)
+            self.process.wait(60)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ WAITING = (
     "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
     " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
-PATIENCE = 30.0  # seconds until a test that waits gives up
+PATIENCE = 60.0  # seconds until a test that waits gives up
 
 
 class Track:

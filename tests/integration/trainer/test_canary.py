@@ -136,8 +136,8 @@ def test_an_adapter_that_is_damaged_after_publishing_is_rolled_back_by_itself(
     trainer.start(MIN_NEW_FILES="1000")
     moves = "SELECT kind, actor, adapter_id, reason FROM promotions ORDER BY id OFFSET 2"
     wait_for(lambda: len(rows(database, moves)) == 2)
-    wait_for(lambda: (first.parent / publish.CURRENT).readlink() == Path("round-0001"), 10)
-    wait_for(lambda: {row.round_id for row in rows(database, "SELECT round_id FROM trained")} == {1}, 10)
+    wait_for(lambda: (first.parent / publish.CURRENT).readlink() == Path("round-0001"))
+    wait_for(lambda: {row.round_id for row in rows(database, "SELECT round_id FROM trained")} == {1})
     rolled_back, rejected = rows(database, moves)
     assert rolled_back[:3] == ("rolled_back", "canary", 1)
     assert rejected[:3] == ("rejected", "canary", 2)

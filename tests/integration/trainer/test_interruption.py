@@ -1,9 +1,8 @@
-"""SIGTERM in every phase of a round: saved and out within ten seconds, and finished later."""
+"""SIGTERM in every phase of a round: saved and out, and finished later."""
 
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from services.trainer.recipes import files as recipe_files
 from tests.integration.trainer.conftest import Trainer, standard_library
 from tests.integration.trainer.test_round import closed
 
-OUT = 10.0  # seconds
 PHASES = {  # a function of the round, and at which of its calls the signal comes
     "loading the tokenizer": "services.trainer.model.locate AutoTokenizer.from_pretrained 1",
     "making samples": "services.trainer.rows make 1",
@@ -73,7 +71,7 @@ def recipe_file(tiny_model: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_sigterm_in_any_phase_saves_and_leaves_within_ten_seconds(
+def test_sigterm_in_any_phase_saves_and_leaves(
     trainer: Trainer, recipe_file: Path, store: Callable[[list[str]], None], database: Database
 ) -> None:
     """One round, interrupted eight times, each time somewhere else: it goes on and ends as any other."""
@@ -104,9 +102,7 @@ def test_sigterm_in_any_phase_saves_and_leaves_within_ten_seconds(
             rounds.stdin.write(f"{where}\n")
             rounds.stdin.flush()
             until("sending")
-            sent = time.monotonic()
             assert until("left") == f"left {128 + signal.SIGTERM}\n", (phase, said)
-            assert time.monotonic() - sent < OUT, (phase, said)
             assert closed(database) == [], phase
         rounds.stdin.write("os getpid 0\n")
         rounds.stdin.close()

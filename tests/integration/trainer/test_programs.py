@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from services.core.sandbox import Sandbox
-from services.trainer.suites import programs
+from services.trainer.suites import programs, references
 from tests.unit.trainer.suites.test_formats import BIG_CODE_BENCH
 
 TESTS = """\
@@ -42,7 +42,7 @@ def test_a_file_in_bigcodebenchs_format_is_run_with_its_unittests(sandbox: Sandb
     right = {**BIG_CODE_BENCH, "test": TESTS}
     elsewhere = {**right, "task_id": "BigCodeBench/1", "code_prompt": "import not_there\ndef task_func(x):"}
     (tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, (right, elsewhere))))
-    found = programs.sound(programs.load("mine", tmp_path), sandbox, tmp_path / "sound.json")
+    found = references.sound(programs.load("mine", tmp_path), sandbox, tmp_path / "sound.json")
     assert [task.name for task in found.tasks] == ["BigCodeBench/0"]
     assert "not_there" in found.excluded["BigCodeBench/1"]
     texts = [["\n    return math.sqrt(x)", "\n    return 4"]]

@@ -285,7 +285,7 @@ def test_a_line_is_proven_without_the_others(
     assert merkle.proven_root(line, proof["index"], proof["size"], beside) == bytes.fromhex(root)
     other = line.replace(b'"seen":3', b'"seen":1')
     assert merkle.proven_root(other, proof["index"], proof["size"], beside) != bytes.fromhex(root)
-    with pytest.raises(ReceiptError, match="has no content with the SHA-256 00"):
+    with pytest.raises(ReceiptError, match="has no content or task with the SHA-256 00"):
         command.run(here, "traced", verify=False, path=None, prove="00", as_json=False)
 
 

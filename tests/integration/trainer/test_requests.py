@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,10 +16,11 @@ import pytest
 from services.core.db import Database, as_json
 from services.core.models import ServiceState
 from services.core.settings import PROJECT, Settings, Target
+from services.trainer import backlog, heartbeat
 from services.trainer import daemon as daemon_module
-from services.trainer import heartbeat
 from services.trainer.daemon import Daemon
 from services.trainer.judge import Watched
+from services.trainer.requests import Desk
 from tests.integration.trainer.conftest import Trainer, standard_library
 from tests.integration.trainer.test_ledger import texts
 from tests.integration.trainer.test_promotions import Life
@@ -156,7 +158,8 @@ def test_moves_are_made_and_told(at_work: Office) -> None:
         ("promote", {"adapter": "round-0002"}, "round-0002 is the champion of moved already"),
         ("unpin", {}, "is not pinned"),
         ("forget", {"target": "nowhere"}, "there is no source 'nowhere'"),
-        ("forget", {"target": "repo"}, "type `ratchet forget repo`"),
+        ("forget", {"target": "repo"}, "logs in as ratchet_trainer, and only the owner of the tables may"),
+        ("forget", {"target": "repo"}, "type `ratchet forget repo` where `ratchet migrate` runs"),
         ("forget", {}, "was not said"),
     ],
 )
@@ -167,7 +170,7 @@ def test_what_cannot_be_done_is_refused_with_the_reason(
     before = rows(at_work.life.database, "SELECT count(*) FROM promotions")
     number = ask(at_work.life.database, kind, **payload)
     at_work.tick()
-    wait_for(lambda: answer(at_work.life.database, number)[0] != "waiting", 10)
+    wait_for(lambda: answer(at_work.life.database, number)[0] != "waiting")
     state, message = answer(at_work.life.database, number)
     assert state == "failed"
     assert says in message
@@ -222,7 +225,8 @@ def test_nothing_to_train_on_is_said_at_once(at_work: Office) -> None:
 
 def test_while_it_is_paused_no_round_begins(at_work: Office) -> None:
     """The heartbeat says so and by whom; a request for a round is refused; `resume` ends it."""
-    at_work.daemon._settings = at_work.daemon._settings.model_copy(update={"min_new_files": 1})
+    hurried = at_work.daemon._settings.model_copy(update={"min_new_files": 1})
+    at_work.daemon._backlog = backlog.of(hurried, at_work.life.recipe, at_work.database, at_work.life.ledger)
     assert at_work.asked("pause", reason="maintenance")[0] == "done"
     assert at_work.children == []
     state, detail = at_work.said
@@ -254,6 +258,40 @@ def test_asking_again_with_the_same_key_changes_nothing(at_work: Office) -> None
     assert ask(at_work.life.database, "pause", key="k") == first
     with at_work.life.database.transaction() as tx:
         assert tx.value("ask", kind="resume", track="moved", payload=as_json({}), actor="me", key="k") is None
+
+
+def test_a_trainer_that_owns_the_tables_forgets(
+    life: Life, target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The texts are gone when it is answered, in the name of who asked."""
+    owned = Office(life, target, tmp_path)
+    monkeypatch.setattr(daemon_module, "Child", owned.child)
+    life.ledger.release(life.lease)
+    owned.tick()
+    number = ask(life.database, "forget", target="repo", reason="it left")
+    owned.tick()
+    wait_for(lambda: answer(life.database, number)[0] != "waiting")
+    state, message = answer(life.database, number)
+    owned.database.close()
+    assert state == "done", message
+    assert "60 texts are gone" in message
+    assert rows(life.database, "SELECT count(*) FROM contents WHERE text <> ''")[0].count == 0
+    (said,) = rows(life.database, "SELECT actor, reason, state FROM forgettings")
+    assert (said.actor, said.reason, said.state) == ("me", "it left", "done")
+
+
+def test_a_forgetting_under_way_hurries_no_round(at_work: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The daemon looks for new code when it would anyway, not with every look at what was asked."""
+    over = threading.Event()
+    monkeypatch.setattr(Desk, "_forget", lambda desk, request: over.wait(60) and desk.done(request, "gone"))
+    number = ask(at_work.life.database, "forget", target="repo")
+    due = at_work.daemon._next_poll
+    for _ in range(3):
+        at_work.tick()
+    assert at_work.daemon._next_poll == due
+    assert answer(at_work.life.database, number)[0] == "waiting"
+    over.set()
+    wait_for(lambda: answer(at_work.life.database, number) == ("done", "gone"))
 
 
 def test_what_nobody_took_up_for_an_hour_is_refused(at_work: Office) -> None:

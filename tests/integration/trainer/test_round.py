@@ -42,7 +42,7 @@ def test_a_round_trains_promotes_and_publishes(
     (round_,) = wait_for(lambda: closed(database))
     assert round_.state == "promoted", round_.verdict
     current = trainer.adapters / "tiny" / "current"
-    wait_for(current.is_symlink, 5)
+    wait_for(current.is_symlink)
     assert current.readlink() == Path("round-0001")
     manifest = publish.verify(current)
     assert manifest["snapshot_hash"] == round_.snapshot_hash
@@ -56,7 +56,7 @@ def test_a_round_trains_promotes_and_publishes(
     samples = rows(database, "SELECT * FROM round_samples")
     assert len(samples) == 8
     assert all(any(run.get("learned") for run in sample.runs) for sample in samples)
-    log = [row.line for row in wait_for(lambda: rows(database, "SELECT line FROM round_log ORDER BY id"), 5)]
+    log = [row.line for row in wait_for(lambda: rows(database, "SELECT line FROM round_log ORDER BY id"))]
     assert log[0] == "round-0001 of tiny, attempt 1"
     assert any(line.startswith("train step ") for line in log)
 

@@ -135,3 +135,19 @@ def test_a_damaged_config_is_an_error_that_names_its_path(tmp_path):
     recipe.write_text(f"base_model: {tmp_path}\nmethod: lora\n")
     done = ratchet(str(recipe), "--device", "H200")
     assert f"base_model {tmp_path}: {tmp_path}/config.json cannot be read" in done.stderr
+
+
+def test_a_team_has_a_plan_of_updates_and_rollouts_and_of_what_is_unknown():
+    told = ratchet("qwen1.5b-marl", "--device", "H200", "--gpus", "2").output
+    assert "2 roles on one base" in told
+    assert "one of the 2: a round with objective=reinforcement runs on one device" in told
+    assert "can be written at once" in told
+    assert "Not known before: how long it takes" in told
+    assert "tokens/s" not in told
+
+
+def test_json_of_a_team_has_the_same_keys():
+    told = json.loads(ratchet("qwen1.5b-marl", "--device", "H200", "--json").output)
+    other = json.loads(ratchet("qwen14b-qlora", "--device", "H200", "--json").output)
+    assert other.keys() - told.keys() == {"sample_tokens"}
+    assert told["plan"]["fits"]

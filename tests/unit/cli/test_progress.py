@@ -36,6 +36,25 @@ def test_a_round_shows_step_loss_rate_and_time_left():
     )
 
 
+def test_a_team_practises_and_shows_iteration_and_reward():
+    figures = {"step": 12, "total_steps": 100, "loss": -0.003, "tokens_per_s": 640.0, "eta_s": 125}
+    snapshot = {"operations": {"practice": [
+        {"track": "marl", "round": 3, "metrics": {"reward": 0.4123}, "evaluated": {"solved": 0.375}},
+    ]}}  # fmt: skip
+    heard = beat("training", round=3, track="marl", **figures)
+    text = progress.training(heard, progress.practising(snapshot, heard))
+    assert text.startswith("round 3 · practising · ")
+    assert "iteration 12/100 · reward 0.41 · 38 % of the validation tasks solved · 640 tokens/s" in text
+    assert "loss" not in text
+
+
+def test_another_tracks_round_is_no_practice():
+    snapshot = {"operations": {"practice": [{"track": "marl", "round": 3, "metrics": {}, "evaluated": None}]}}
+    assert progress.practising(snapshot, beat("training", round=3, track="demo")) is None
+    assert progress.practising({}, beat("training", round=3, track="demo")) is None
+    assert progress.practising(snapshot, None) is None
+
+
 @pytest.mark.parametrize("missing", ["step", "total_steps", "loss", "tokens_per_s", "eta_s"])
 def test_a_figure_not_known_yet_is_left_out(missing):
     """Every figure of a heartbeat may be null."""

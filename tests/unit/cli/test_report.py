@@ -1,6 +1,7 @@
 """The table that ends a round."""
 
 import io
+import json
 
 import pytest
 from rich.console import Console
@@ -56,6 +57,25 @@ def test_a_failed_round_says_why_and_claims_no_figures(adapters):
     text = printed(report.outcome(FAILED, adapters))
     assert "5 crashes" in text
     assert "bits per byte" not in text
+
+
+def test_a_team_is_reported_in_tasks_solved_and_points(adapters):
+    rates = {"base": 0.25, "candidate": 0.5}
+    measured = {"metric": "rate", "pass_rates": rates, "bits_per_byte": {}, "held_out_tasks": 24}
+    verdict = {**PROMOTED["verdict"], **measured, "improvement": 0.25, "low": 0.08, "high": 0.42}
+    profiles = [{"role": "analyzer"}, {"role": "coder"}]
+    (adapters / "demo" / "round-0001" / "profiles.json").write_text(json.dumps(profiles))
+    outcome = report.outcome({**PROMOTED, "verdict": verdict}, adapters)
+    text = printed(outcome)
+    for part in (
+        "25.0 % of the held-out tasks solved",
+        "50.0 %",
+        "25.0 points more than the base",
+        "8.0 to 42.0",
+    ):
+        assert part in text
+    assert "24 tasks" in text
+    assert f"{adapters / 'demo' / 'current'}/coder" in report.how_to_use(outcome)
 
 
 def test_what_it_had_to_beat_is_the_champion_once_there_is_one(adapters):

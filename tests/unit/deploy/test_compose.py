@@ -198,8 +198,14 @@ def test_migrate_blanks_the_secrets_it_has_no_use_for() -> None:
 def test_every_setting_reaches_the_trainer() -> None:
     """All but those that make no sense in its container, and how many threads torch may start."""
     elsewhere = {"DATABASE_URL", "POSTGRES_PASSWORD", "ROLE_SECRETS_DIR", "RATCHET_HOME", "INGEST_DIR"}
-    elsewhere |= {"BENCHMARKS_DIR", "ALLOW_UNSANDBOXED"}
-    elsewhere |= {"METRICS_HOST", "METRICS_PORT", "METRICS_SHOW_CODE", "DASHBOARD_TOKEN"}
+    elsewhere |= {"ALLOW_UNSANDBOXED"}
+    elsewhere |= {
+        "METRICS_HOST",
+        "METRICS_PORT",
+        "METRICS_TRUSTED_HOSTS",
+        "METRICS_SHOW_CODE",
+        "DASHBOARD_TOKEN",
+    }
     elsewhere |= {name for name in NAMES if name.startswith("SERVE_")}
     assert (set(NAMES) - elsewhere) | {"OMP_NUM_THREADS"} == set(SERVICES["trainer"]["environment"])
 

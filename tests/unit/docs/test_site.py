@@ -17,6 +17,7 @@ from services.core.settings import PROJECT
 from services.trainer.experiments.experiment import Experiment
 from services.trainer.recipes import files as recipe_files
 from services.trainer.recipes.recipe import Recipe
+from services.trainer.recipes.reinforcement import Reinforcement
 from tests.documents import DOCS, Block, blocks, pages
 
 CONFIG = tomllib.loads((PROJECT / "zensical.toml").read_text(encoding="utf-8"))["project"]
@@ -119,14 +120,31 @@ def test_an_example_in_json_can_be_parsed(block: Block) -> None:
 
 
 @of_language("yaml")
-def test_an_example_in_yaml_can_be_parsed_and_a_recipe_is_one(block: Block) -> None:
+def test_an_example_in_yaml_can_be_parsed_and_a_recipe_is_one(block: Block, tmp_path: Path) -> None:
     fields = yaml.safe_load("\n".join(block.lines))
-    if "base_model" in fields:
-        recipe_files.resolve(Path("mine.yaml"), fields, {})
+    if fields.keys() & {"base_model", "model_name_or_path"}:
+        for file in re.findall(r"\S+\.json\b", "\n".join(block.lines)):  # the agents
+            agents = [
+                {"role": role, "prompt": "…", "with_answer": role == "coder"}
+                for role in ("analyzer", "coder")
+            ]
+            (tmp_path / file).write_text(json.dumps(agents), encoding="utf-8")
+        recipe_files.resolve(tmp_path / "mine.yaml", fields, {})
 
 
-FIELDS = {*Recipe.model_fields, *Experiment.model_fields}
-VALUES = {"auto", "control", "experiment", "fsdp2", "lora", "true", "zero3"}  # of such fields
+FIELDS = {*Recipe.model_fields, *Reinforcement.model_fields, *Experiment.model_fields}
+VALUES = {
+    "appo",
+    "auto",
+    "control",
+    "experiment",
+    "fsdp2",
+    "grpo",
+    "lora",
+    "tppo",
+    "true",
+    "zero3",
+}  # of such fields
 ROWS = [
     (f"{path.name}:{number}", name)
     for path in sorted((DOCS / "guides").glob("*.md"))

@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.metrics.chart import HEIGHT, LEFT, TOP, WIDTH, line_chart, nice_ticks
+from services.metrics.chart import HEIGHT, LEFT, TOP, WIDTH, line_chart, lines_chart, nice_ticks
 
 VALUES = st.floats(-1e9, 1e9).filter(lambda value: value == 0 or abs(value) > 1e-6)
 
@@ -46,3 +46,15 @@ def test_the_description_says_where_the_curve_goes() -> None:
     chart = line_chart("Loss", "nats", [(0, 3.0), (10, 1.5), (20, 2.0)])
     assert chart is not None
     assert chart.description == "Loss from 3 nats at step 0 to 2 at step 20; lowest 1.5 at step 10."
+
+
+def test_several_lines_share_their_axes_and_one_table() -> None:
+    """A step that a line has no value at is a gap in its column."""
+    chart = lines_chart(
+        "Entropy", "nats", {"analyzer": [(1, 1.0), (2, 0.5)], "coder": [(2, 2.0)], "none": []}
+    )
+    assert chart is not None
+    assert [line.name for line in chart.lines] == ["analyzer", "coder"]
+    assert chart.table == [(1, [1.0, None]), (2, [0.5, 2.0])]
+    assert chart.description.startswith("Entropy, analyzer from 1 nats at step 1")
+    assert chart.lines[0].points[1][0] == chart.lines[1].points[0][0]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.core.models import ContentRole, RoundState
-from services.metrics.pages import composition, curves, timeline, verdicts
+from services.metrics.pages import composition, curves, practice, timeline, verdicts
 from services.metrics.pages.configuration import Difference, differences, settings
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -171,3 +171,79 @@ def test_elsewhere_is_bounded_below_by_minus_its_margin() -> None:
 def test_a_verdict_without_figures_has_no_interval(told: dict[str, Any] | None) -> None:
     found = verdicts.verdict(told, {})
     assert found is None if not told else found is not None and found.conditions == ()
+
+
+def of_roles(step: int, **roles: float) -> SimpleNamespace:
+    return logged(
+        step, kl_reference=max(roles.values()), roles={r: {"kl_reference": v} for r, v in roles.items()}
+    )
+
+
+def test_each_agent_has_a_line_in_the_order_of_the_team() -> None:
+    """However the database orders them; one that says nothing at a step leaves a gap."""
+    rows = [of_roles(1, coder=0.2, analyzer=0.1), of_roles(2, coder=0.3)]
+    told = curves.as_json(rows, curves.BY_NAME["kl"], ["analyzer", "coder"])
+    assert [(line["name"], line["points"]) for line in told["series"]] == [
+        ("analyzer", [0.1, None]), ("coder", [0.2, 0.3])
+    ]  # fmt: skip
+
+
+def test_without_figures_of_roles_the_teams_own_is_drawn() -> None:
+    rows = [logged(1, kl_reference=0.1), logged(2, kl_reference=0.2)]
+    told = curves.as_json(rows, curves.BY_NAME["kl"], ["analyzer", "coder"])
+    assert [line["points"] for line in told["series"]] == [[0.1, 0.2]]
+
+
+def test_the_loss_of_a_policy_is_not_called_nats_a_token() -> None:
+    practising = [logged(1, reward=0.2, loss=0.01), logged(2, reward=0.3, loss=-0.01)]
+    assert [figure.name for figure, _ in curves.charts(practising)] == ["reward", "policy"]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["train", "validation", "held_out"]), st.integers(1, 500)), min_size=1)
+)
+def test_task_sets_add_up_to_what_a_team_practises(drawn: list[tuple[str, int]]) -> None:
+    rows = [
+        SimpleNamespace(role=role, task_set=f"s{at % 3}", tasks=tasks)
+        for at, (role, tasks) in enumerate(drawn)
+    ]
+    made = composition.practice(rows)
+    assert made is not None
+    assert made.roles.total == sum(tasks for _, tasks in drawn) == sum(line.total for line in made.sets)
+    assert composition.practice([]) is None
+
+
+def test_a_verdict_on_tasks_is_drawn_in_points() -> None:
+    checks = [{"name": "tasks", "passed": True, "words": "better"}]
+    rates = {"base": 0.25, "candidate": 0.5}
+    found = verdicts.verdict({**JUDGED, "metric": "rate", "pass_rates": rates, "checks": checks}, {})
+    assert found is not None
+    assert found.rates == (("base", 0.25), ("candidate", 0.5))
+    assert found.bits == ()
+    interval = found.conditions[0].interval
+    assert interval is not None
+    assert (interval.unit, interval.estimate) == (" points", pytest.approx(2.1))
+
+
+@pytest.mark.parametrize(
+    "recipe", [{}, {"objective": "cpt"}, {"objective": "reinforcement"},
+               {"objective": "reinforcement", "reinforcement": {"profiles": ["x", None]}}],
+)  # fmt: skip
+def test_a_recipe_without_agents_has_no_team(recipe: dict[str, Any]) -> None:
+    assert practice.team(recipe) == ()
+
+
+def test_what_a_team_logged_last_is_told_past_what_is_missing() -> None:
+    rows = [
+        logged(0, "eval", solved=0.25), logged(1, reward=0.2, kl_reference=0.01), logged(2, reward=math.nan),
+    ]  # fmt: skip
+    assert practice.latest(rows) == {"passed": 0.25, "reward": 0.2, "kl": 0.01}
+
+
+def test_a_running_round_of_a_team_stands_at_what_it_logged_last() -> None:
+    """Another round's figures are not its own."""
+    rows = [{"track": "marl", "round": 3, "metrics": {"reward": 0.41}, "evaluated": None}]
+    value = {"operations": {"practice": rows}}
+    assert practice.standing(value, "marl", 3) == {"reward": 0.41, "solved": None}
+    assert practice.standing(value, "marl", 4) == {"reward": None, "solved": None}
+    assert practice.standing({}, "marl", 3) == {"reward": None, "solved": None}

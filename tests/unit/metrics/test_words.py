@@ -4,7 +4,12 @@ import math
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import escape
 
+from services.core.inert import escape as spelled
+from services.core.inert import is_harmful
 from services.metrics.pages.words import ago, code_words, duration, marked, number, percent
 
 
@@ -57,3 +62,15 @@ def test_code_of_others_is_marked_where_it_hides_something() -> None:
 def test_backquotes_are_code() -> None:
     """What stands in them, and never as markup of its own."""
     assert code_words("run `ratchet <b>`") == "run <code>ratchet &lt;b&gt;</code>"
+
+
+@given(st.text(st.sampled_from("a<&'\"\n\t\r\x1b\u202e\u200b\ud800é")))
+def test_each_character_is_shown_escaped_or_spelled_out(text: str) -> None:
+    """Whatever stands beside it."""
+    by_one = [
+        f'<mark class="escape">{spelled(char)}</mark>'
+        if char not in "\n\t" and is_harmful(char)
+        else escape(char)
+        for char in text
+    ]
+    assert marked(text) == "".join(by_one)
