@@ -61,7 +61,7 @@ STORE = "postgresql://sam:{INGESTED["login"]}@store.internal/code"
 def fetch(path: str) -> bytes:
     """What the store has under a path."""
     request = urllib.request.Request(STORE + path, headers={{"Authorization": "token " + GITHUB_TOKEN}})
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         return answer.read()
 
 
@@ -164,7 +164,7 @@ def _service(name: str, environment: Mapping[str, str], log: Path) -> Iterator[N
     try:
         yield
         process.terminate()
-        assert process.wait(40) == 0, log.read_text()[-3000:]
+        assert process.wait(60) == 0, log.read_text()[-3000:]
     finally:
         process.kill()
         process.wait()
@@ -175,7 +175,7 @@ def _pages(port: int, database: db.Database) -> dict[str, bytes]:
     address = f"http://127.0.0.1:{port}"
     (content,) = rows(database, "SELECT encode(sha256, 'hex') AS sha256 FROM contents ORDER BY id LIMIT 1")
     known = {"track": "tiny", "number": "1", "sha256": content.sha256}
-    wait_for(lambda: asked(f"{address}/health/live"), 20)
+    wait_for(lambda: asked(f"{address}/health/live"), 60)
     described = json.loads(asked(f"{address}/api/v1/openapi.json"))
     paths = [path.format_map(known) for path, verbs in described["paths"].items() if "get" in verbs]
     waiting = [address, *(f"{address}{path}" for path in paths)]
@@ -197,7 +197,7 @@ def asked(url: str, accepted: str = "*/*") -> bytes:
     """Headers and body of an answer; of an error too."""
     headers = {"Accept": accepted, "Authorization": f"Bearer {SETTINGS['DASHBOARD_TOKEN']}"}
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=10) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as answer:
             return bytes(answer.read())
     except urllib.error.HTTPError as error:
         return bytes(error.read())

@@ -64,7 +64,7 @@ class Prometheus:
         """`data` of the answer of its HTTP API; None while nobody answers."""
         query = f"?{urllib.parse.urlencode(parameters)}" if parameters else ""
         try:
-            with urllib.request.urlopen(f"{self.url}/api/v1/{path}{query}", timeout=10) as answer:
+            with urllib.request.urlopen(f"{self.url}/api/v1/{path}{query}", timeout=60) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
             if error.code == 503:  # it is starting

@@ -14,7 +14,7 @@ from standardwebhooks import Webhook
 
 SECRET = "whsec_" + "c2VjcmV0LW9mLTMyLWJ5dGVzLWZvci10ZXN0cy1vbmx5"
 HANG, DROP, DRIP = "hang", "drop", "drip"  # say nothing; hang up; a byte of header at a time
-PATIENCE = 20.0  # seconds a test waits for what it expects
+PATIENCE = 60.0  # seconds a test waits for what it expects
 
 
 @dataclass

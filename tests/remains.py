@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 PR_SET_CHILD_SUBREAPER = 36  # <linux/prctl.h>
-SETTLING = 5.0  # seconds after which what is still there stays
+SETTLING = 30.0  # seconds after which what is still there stays
 
 
 class Remains:

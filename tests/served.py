@@ -94,7 +94,7 @@ class Serving:
         return OpenAI(base_url=f"{self.url}/v1", api_key="none", max_retries=0, timeout=120)
 
     def health(self) -> httpx.Response:
-        return httpx.get(f"{self.url}/health", timeout=20, trust_env=False)
+        return httpx.get(f"{self.url}/health", timeout=60, trust_env=False)
 
     def ask(self, asked: str, tokens: int = 24) -> tuple[str, str]:
         """Who answered, and what."""
@@ -124,7 +124,7 @@ def serving(track_dir: Path, variables: dict[str, str]) -> Iterator[Serving]:
         yield served
     finally:
         process.send_signal(signal.SIGINT)
-        process.wait(30)
+        process.wait(60)
 
 
 def parity(variables: dict[str, str], *arguments: str) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Dialog, Page, sync_playwright
 
-from tests.metrics_history import HOSTILE, HOSTILE_SOURCE, TRACK
+from tests.metrics_history import HOSTILE, HOSTILE_SOURCE, TEAM, TRACK
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 SWITCHES = [
@@ -45,6 +45,11 @@ CONTRAST = """() => {
     if ((a + 0.05) / (b + 0.05) < 4.5) bad.push(node.className + " " + node.textContent.trim().slice(0, 40));
   }
   return bad; }"""
+
+# Path and bytes of the page and of every resource that keeps it from being painted
+BEFORE_PAINT = """() => ["navigation", "resource"].flatMap(kind => performance.getEntriesByType(kind))
+  .filter(each => each.entryType === "navigation" || each.renderBlockingStatus === "blocking")
+  .map(each => [new URL(each.name).pathname, each.decodedBodySize])"""
 
 
 @dataclass(frozen=True)
@@ -80,8 +85,10 @@ def history_pages() -> list[str]:
         "/rounds",
         f"/rounds/{TRACK}/4",
         f"/rounds/{TRACK}/6",
+        f"/rounds/{TEAM}/1",
         "/adapters",
         f"/adapters/{TRACK}/round-0003",
+        f"/adapters/{TEAM}/round-0001",
         f"/adapters/compare?a={TRACK}/round-0001&b={TRACK}/round-0003",
         "/alerts",
         "/api",
@@ -127,6 +134,16 @@ def first_paint(browser: Browser, url: str) -> float:
     painted = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
     context.close()
     return float(painted)
+
+
+def before_paint(browser: Browser, url: str) -> dict[str, int]:
+    """What Chromium waits for before it paints: path → bytes, of the page itself and of what it names."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(url, wait_until="load")
+    came: list[tuple[str, int]] = page.evaluate(BEFORE_PAINT)
+    context.close()
+    return dict(came)
 
 
 @contextmanager

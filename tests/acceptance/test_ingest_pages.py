@@ -69,7 +69,7 @@ def test_letting_go_takes_the_lists_along(visit: Callable[..., Page]) -> None:
     page = visit("/ingest")
     move(page, SCORE)
     page.locator("#threshold").dispatch_event("change")
-    page.locator("#at-the-line", has_text=f"At the line of {SCORE}").wait_for(timeout=20_000)
+    page.locator("#at-the-line", has_text=f"At the line of {SCORE}").wait_for(timeout=60_000)
     assert page.url.endswith(f"/ingest?threshold={SCORE}")
     assert page.locator("#said").inner_text().startswith(f"{SCORE} would admit")
     page.locator("#back").click()

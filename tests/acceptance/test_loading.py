@@ -42,7 +42,7 @@ def test_the_seeds_loading_code_works_on_what_was_published(
     (round_, *_) = wait_for(lambda: closed(database), 500)
     assert round_.state == "promoted", round_.verdict
     adapter = trainer.adapters / "loaded" / "current"
-    wait_for(adapter.is_symlink, 10)
+    wait_for(adapter.is_symlink)
     trainer.stop()
     publish.verify(adapter)
 

@@ -117,7 +117,7 @@ def test_the_profile_tensorboard_serves_these_curves(left: Left) -> None:
         shown = json.loads(asked(f"{scalars}/scalars?run=tiny%2Fround-0001&tag=train%2Floss"))
     finally:
         server.terminate()
-        server.wait(10)
+        server.wait(60)
     curve = _curves(left.progress)["train/loss"]
     assert {step: value for _, step, value in shown} == pytest.approx(curve, rel=1e-6)
 

@@ -89,7 +89,7 @@ def test_it_follows_what_happens(visit: Callable[..., Page], database: Database)
     page.locator("#data-1 summary").click()
     page.evaluate("document.querySelector('.plot').dataset.same = 'yes'")
     beat(database, Service.TRAINER, ServiceState.ERROR, {"message": "the model is missing"})
-    page.wait_for_selector("#status.ill", timeout=20_000)
+    page.wait_for_selector("#status.ill", timeout=60_000)
     assert page.locator("text=error: the model is missing").count() == 1
     assert page.locator("#data-1[open]").count() == 1
     assert page.locator(".plot[data-same=yes] canvas").count() == 1

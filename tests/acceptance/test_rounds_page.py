@@ -17,7 +17,7 @@ from tests.integration.metrics.test_rounds import database_of
 from tests.metrics_history import RUNNING_STEP, TRACK, fill
 from tests.metrics_history.filling import beat
 
-PATIENT = 30_000  # milliseconds until what happened is on the page
+PATIENT = 60_000  # milliseconds until what happened is on the page
 
 pytestmark = [
     pytest.mark.browser,

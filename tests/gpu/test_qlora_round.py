@@ -58,7 +58,7 @@ def test_a_qlora_round_is_promoted_and_loads_as_users_load_it(
     print(round_.training, round_.verdict)
     assert round_.state == "promoted", round_.verdict
     current = trainer.adapters / "tiny" / "current"
-    wait_for(current.is_symlink, 10)
+    wait_for(current.is_symlink)
     base_model = AutoModelForCausalLM.from_pretrained(qwen, dtype=torch.bfloat16, device_map="auto")
     model = PeftModel.from_pretrained(base_model, str(current), dtype=torch.bfloat16)
     tokenizer = AutoTokenizer.from_pretrained(str(current))
