@@ -36,6 +36,6 @@ if [ -z "$(value_of DASHBOARD_TOKEN)" ]; then
 fi
 chmod 600 .env
 umask 022
-for folder in ingest benchmarks adapters checkpoints logs cache; do
+for folder in ingest benchmarks tasks adapters checkpoints logs cache; do
   [ -d "$folder" ] || mkdir "$folder"
 done

@@ -171,6 +171,46 @@ TRAINING = Dashboard(
             [(f"ratchet_parity_same_ratio{T}", "{{track}} {{way}}")],
             "percentunit", **BARS, maximum=1, text="What `ratchet parity` measured of the champion.",
         ),
+        Panel(
+            "Reward of a team that practises",
+            [
+                (f"ratchet_reinforcement_reward{T}", "{{track}} reward"),
+                (f"ratchet_reinforcement_solved_ratio{T}", "{{track}} episodes solved"),
+                (f"ratchet_reinforcement_validation_pass_ratio{T}", "{{track}} validation tasks solved"),
+            ],
+            "none", width=12, height=9, text="Of the last iteration of each team's newest round.",
+        ),
+        Panel(
+            "Held-out tasks solved",
+            [(f"ratchet_held_out_pass_ratio{T}", "{{track}} {{subject}}")],
+            "percentunit", width=12, height=9, maximum=1,
+            text="In the last verdict of each team: what the gate judges by.",
+        ),
+        Panel(
+            "Distance to the base model (KL), nats a token",
+            [
+                (f"ratchet_reinforcement_kl_reference{T}", "{{track}} farthest"),
+                (f"ratchet_reinforcement_role_kl_reference{T}", "{{track}} {{role}}"),
+            ],
+            "none", text="A team that drifts far from its base collapses: max_reference_kl stops it.",
+        ),
+        Panel(
+            "Entropy, nats a token",
+            [
+                (f"ratchet_reinforcement_entropy{T}", "{{track}} mean"),
+                (f"ratchet_reinforcement_role_entropy{T}", "{{track}} {{role}}"),
+            ],
+            "none",
+        ),
+        Panel(
+            "Updates of a team",
+            [
+                (f"ratchet_reinforcement_value_loss{T}", "{{track}} value loss"),
+                (f"ratchet_reinforcement_role_gradient_norm{T}", "{{track}} {{role}} gradient norm"),
+                (f"ratchet_reinforcement_role_clip_ratio{T}", "{{track}} {{role}} ratios clipped"),
+            ],
+            "none",
+        ),
         Panel("What was asked of trainers", [("ratchet_control_requests", "{{kind}} {{state}}")], **BARS),
     ),
     "The round that runs, the last ones, and what the gate made of them.",

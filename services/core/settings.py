@@ -96,6 +96,7 @@ class Settings(BaseModel):
     processor_workers: int = Field(default=0, ge=0, le=64)  # 0: one a core
     decontaminate: bool = True  # refuse what holds tasks of benchmarks
     benchmarks_dir: Path = Path("benchmarks")  # beside HumanEval, what no text may hold
+    tasks_dir: Path = Path("tasks")  # sets of programs to be written, with their tests
     licence_allow: Listed = ()  # SPDX identifiers, * for any characters; empty: all
     licence_deny: Listed = ()
 
@@ -147,6 +148,7 @@ class Settings(BaseModel):
     # The metrics service
     metrics_host: str = "127.0.0.1"
     metrics_port: int = Field(default=8090, ge=1, le=65535)
+    metrics_trusted_hosts: Listed = ()  # names in addresses, beside its own
     metrics_show_code: bool = True
     dashboard_token: SecretStr | None = None  # for every write; None: nothing can be written through it
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")

@@ -43,7 +43,7 @@ def path_of(folder: Path, step: int) -> Path:
 
 
 def unfinished_path(folder: Path, step: int) -> Path:
-    """Where the checkpoint of a step is until `finish`: others may put files there, and they are sealed too."""
+    """Where the checkpoint of a step is until `finish`; what others put there is sealed with it."""
     return folder / f"{UNFINISHED}{step}"
 
 
