@@ -96,7 +96,7 @@ def make(root: Path) -> World:
     for name in ("processor", "trainer", "metrics", "sandbox", "postgres"):
         (logs / f"{name}.log").write_text(f"{name} runs\n", encoding="utf-8")
     shutil.copy(world.ingest / "flask" / "src" / "flask" / "app.py", world.here / "app.py")
-    (recipe,) = (
+    recipe = next(  # the page's first
         block for block in blocks(PROJECT / "docs" / "how-to" / "recipes.md") if block.language == "yaml"
     )
     (world.here / "mine.yaml").write_text("\n".join(recipe.lines) + "\n", encoding="utf-8")
