@@ -15,10 +15,7 @@ from services.cli.environment import Environment
 from services.cli.inert import inert
 from services.core.errors import ConfigurationError, StackError
 from services.core.models import Json
-from services.core.process import die_with_parent
-
-# A round may run beside it: threads that spin while they wait take the processor from those that work
-BESIDE_OTHERS = {"OMP_WAIT_POLICY": "PASSIVE"}
+from services.core.process import SHARES_CORES, die_with_parent
 
 
 def ask(
@@ -34,7 +31,7 @@ def ask(
         TemporaryFile("w+", encoding="utf-8") as answer,  # larger than a pipe holds
         subprocess.Popen(
             [sys.executable, "-m", module],
-            env={**BESIDE_OTHERS, **os.environ, "HF_HOME": hub, **environment.variables},
+            env={**SHARES_CORES, **os.environ, "HF_HOME": hub, **environment.variables},
             stdin=subprocess.PIPE,
             stdout=answer,
             stderr=subprocess.PIPE,

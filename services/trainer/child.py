@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from services.core.process import die_with_parent
+from services.core.process import SHARES_CORES, die_with_parent
 from services.core.settings import PROJECT, Settings
 from services.trainer import failure, heartbeat
 from services.trainer.judge import Watched
@@ -42,6 +42,7 @@ class Child:
             (self.folder / heartbeat.FILE_NAME).unlink(missing_ok=True)
             failure.clear(self.folder)
         environment = {
+            **SHARES_CORES,
             **os.environ,
             LEASE_VARIABLE: "" if lease is None else str(lease.token),
             "PYTHONPATH": os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH")))),
@@ -55,7 +56,6 @@ class Child:
             environment.update({"MIN_NEW_FILES": "1", ANY_NUMBER_VARIABLE: "1"})
         environment.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")  # less is wasted
         environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // machines.processes)))
-        environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin take the processor's cores
         parent = os.getpid()
         self.process = subprocess.Popen(
             _command(machines, logs),
