@@ -8,9 +8,9 @@ import sys
 from types import FrameType
 
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
-# How often a thread of OpenMP (libgomp, as torch has it) looks for work before it sleeps. By default it looks for
-# milliseconds, on the core that another process needs: two trainings on two cores then run at a tenth of the speed
-# of one. Measured with 2,000: half each, and alone 5 to 19 % slower than with the default.
+# How often a thread of OpenMP (libgomp, as torch has it) looks for work before it sleeps. By default it looks
+# for milliseconds, on the core that another process needs: two trainings on two cores then run at a tenth of
+# the speed of one. Measured with 2,000: half each, and alone 5 to 19 % slower than with the default.
 SHARES_CORES = {"GOMP_SPINCOUNT": "2000"}
 # Looked up here, once: between fork and exec of a process with threads no loader's lock may be taken
 _prctl = ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None
