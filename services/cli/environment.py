@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services.core.errors import ConfigurationError
-from services.core.settings import PROJECT, Settings, Target, from_environment
+from services.core.settings import PROJECT, Settings, from_environment
+from services.core.target import Target
 
 LINE = re.compile(r"^\s*(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?P<value>.*?)\s*$")
 INLINE_COMMENT = re.compile(r"\s+#.*$")

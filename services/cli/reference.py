@@ -6,17 +6,15 @@ section a command, stand in services/cli/commands/guide.md.
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from typer.main import get_command
 
+from services.cli.commands import guide
 from services.cli.main import app
 from services.core.settings import PROJECT
 
 PAGE = PROJECT / "docs" / "reference" / "cli.md"
-GUIDE = Path(__file__).with_name("commands") / "guide.md"
-SECTION = re.compile(r"^## (?P<name>\S+)\n(?P<text>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 KINDS = (  # what typer says of a value → what the page says
     (re.compile(r" <(list\[)?str\]?>"), " TEXT"),
     (re.compile(r" <(int|float)( range)?>"), " NUMBER"),
@@ -51,8 +49,8 @@ def page() -> str:
     """The whole page, in Markdown."""
     root = get_command(app)
     commands: dict[str, Any] = root.commands  # type: ignore[attr-defined]  # a typer group has them
-    guide = {match["name"]: match["text"].strip() for match in SECTION.finditer(GUIDE.read_text("utf-8"))}
-    body = "\n\n".join("\n\n".join(_command(root, name, one, guide)) for name, one in commands.items())
+    said = guide.sections()
+    body = "\n\n".join("\n\n".join(_command(root, name, one, said)) for name, one in commands.items())
     return f"{OPENING}\n{''.join(_overview(commands))}\n{body}\n"
 
 
@@ -66,7 +64,7 @@ def _overview(commands: dict[str, Any]) -> Iterator[str]:
         yield f"| {title} | {' '.join(links)} |\n"
 
 
-def _command(root: Any, name: str, command: Any, guide: dict[str, str]) -> Iterator[str]:
+def _command(root: Any, name: str, command: Any, said: dict[str, str]) -> Iterator[str]:
     """Heading, what it does, options, and what the guide has to say."""
     context = command.context_class(
         command, info_name=name, parent=root.context_class(root, info_name="ratchet")
@@ -79,7 +77,7 @@ def _command(root: Any, name: str, command: Any, guide: dict[str, str]) -> Itera
         yield f"### {name} {inner_name}"
         yield _prose(inner.help)
         yield from _synopsis(inner, inner.context_class(inner, info_name=inner_name, parent=context))
-    yield guide[name]
+    yield said[name]
 
 
 def _prose(help_text: str) -> str:

@@ -10,11 +10,12 @@ from services.core.settings import Settings, from_environment
 from services.metrics.api import add_api
 from services.metrics.api.reader import Reader
 from services.metrics.document import as_text, strict_json
+from services.metrics.front import Front, same_for_all
 from services.metrics.health import Status
 from services.metrics.hosts import check_hosts
 from services.metrics.negotiation import Format, choose
 from services.metrics.observer import Observer
-from services.metrics.pages import add_pages
+from services.metrics.pages.blueprint import add_pages
 from services.metrics.requests_served import RequestsServed, watch
 from services.metrics.shared import SharedPages
 from services.metrics.stream.hub import Hub
@@ -45,7 +46,8 @@ def create_app(settings: Settings | None = None) -> Flask:
     reader = Reader(settings.database())
     app.extensions.update(observer=observer, reader=reader)
     _add_health(app, observer)
-    _add_metrics(app, observer, watch(app))
+    served = watch(app)
+    _add_metrics(app, observer, served)
     access = Access(settings.dashboard_token)
     add_api(app, observer, reader, access)
     hub = make_hub(settings.database(), observer, reader)
@@ -56,6 +58,7 @@ def create_app(settings: Settings | None = None) -> Flask:
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _unforeseen)
     app.after_request(_harden)
+    app.wsgi_app = Front(app.wsgi_app, served)  # type: ignore[method-assign]
     return app
 
 
@@ -105,6 +108,7 @@ def _add_metrics(app: Flask, observer: Observer, served: RequestsServed) -> None
             observer.preparations[content_type] = lambda new: exposition().anew(
                 new, observer.health(), accept
             )
+            same_for_all(lambda: exposition().known(observer.snapshot(), content_type))
             response = Response(body, content_type=content_type)
         else:
             observer.preparations["json"] = lambda new: as_text(new, health)

@@ -4,7 +4,6 @@
 finds as JSON. It imports transformers, which only processes of the trainer do.
 """
 
-import json
 import logging
 import sys
 import urllib.error
@@ -20,7 +19,9 @@ from transformers.pytorch_utils import Conv1D
 from transformers.utils import logging as transformers_logging
 
 from services.core.errors import ConfigurationError, ModelNotFoundError
+from services.core.models import Json
 from services.core.settings import from_environment
+from services.trainer import inquiry
 from services.trainer.model.locate import WHEEL, locate
 from services.trainer.recipes import fit
 from services.trainer.recipes.fit import Architecture, Findings, Linear, Words
@@ -160,14 +161,13 @@ def _first_line(exc: Exception) -> str:
     return str(exc).strip().splitlines()[0]
 
 
-def main() -> None:
+def work(asked: Json) -> Json:
+    """What `check` finds of a recipe, as JSON."""
     logging.disable(logging.WARNING)
     transformers_logging.disable_progress_bar()
     settings = from_environment()
-    token = settings.hf_token.get_secret_value() if settings.hf_token else None
-    found = check(Recipe.model_validate_json(sys.stdin.read()), settings.cache_dir, token)
-    print(json.dumps(found.as_json()))  # noqa: T201  that is what it is for
+    return check(Recipe.model_validate(asked), settings.cache_dir, settings.hub_token).as_json()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(inquiry.answer(work))

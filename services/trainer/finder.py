@@ -4,7 +4,6 @@ Every step is a line on standard error. The model it trains is forgotten.
 """
 
 import json
-import logging
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from services.core.errors import RatchetError
+from services.core.models import Json
 from services.core.settings import from_environment
-from services.trainer import model, planning, range_test
+from services.trainer import inquiry, model, planning, range_test
+from services.trainer.comparing.questions import content_of
 from services.trainer.engine import optimizer as optimizers
 from services.trainer.engine import randomness
 from services.trainer.engine.setup import Setup, prepare
@@ -22,29 +23,21 @@ from services.trainer.range_test import Point
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.rows import mean_document_tokens
 from services.trainer.samples.make import make
-from services.trainer.samples_command import source_of
 
 
-def main() -> int:
-    """Exit status 1 with a line on standard error when it cannot be done."""
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    asked = json.load(sys.stdin)
+def work(asked: Json) -> Json:
+    """The curve and what it says. Raises RatchetError for a recipe or contents that cannot be trained on."""
     recipe = Recipe.model_validate(asked["recipe"])
-    try:
-        with TemporaryDirectory(prefix="ratchet-lr-find-") as folder:
-            setup = _prepared(recipe, asked["contents"], Path(folder))
-            tried = range_test.rates(asked["lowest"], asked["highest"], asked["steps"])
-            points: list[Point] = []
-            for points in curve(setup, tried):
-                last = points[-1]
-                sys.stderr.write(f"{len(points)} {len(tried)} {last.learning_rate} {last.smoothed}\n")
-                sys.stderr.flush()
-    except RatchetError as exc:
-        sys.stderr.write(f"{exc}\n")
-        return 1
+    with TemporaryDirectory(prefix="ratchet-lr-find-") as folder:
+        setup = _prepared(recipe, asked["contents"], Path(folder))
+        tried = range_test.rates(asked["lowest"], asked["highest"], asked["steps"])
+        points: list[Point] = []
+        for points in curve(setup, tried):
+            last = points[-1]
+            sys.stderr.write(f"step {len(points)} {len(tried)} {last.learning_rate} {last.smoothed}\n")
+            sys.stderr.flush()
     answer = {**range_test.find(points).as_json(), "points": [point.as_json() for point in points]}
-    json.dump(json.loads(json.dumps(answer), parse_constant=lambda _: None), sys.stdout)
-    return 0
+    return dict(json.loads(json.dumps(answer), parse_constant=lambda _: None))
 
 
 def curve(setup: Setup, tried: list[float]) -> Iterator[list[Point]]:
@@ -82,13 +75,12 @@ def _step(setup: Setup, number: int, rate: float) -> float:
 
 def _prepared(recipe: Recipe, contents: list[dict[str, Any]], folder: Path) -> Setup:
     settings = from_environment()
-    token = settings.hf_token.get_secret_value() if settings.hf_token else None
     source = model.locate(recipe.base_model, recipe.revision, settings.cache_dir)
-    tokenizer = model.load_tokenizer(source, token)
-    sources = [source_of(fields) for fields in contents]
+    tokenizer = model.load_tokenizer(source, settings.hub_token)
+    sources = [content_of(fields) for fields in contents]
     rows = _rows(make(sources, recipe, tokenizer, purpose="train", round_number=1), recipe)
     hardware = planning.hardware(1)
-    base = model.load_base(recipe, source, token)
+    base = model.load_base(recipe, source, settings.hub_token)
     plan = planning.plan(base.config, recipe, hardware, mean_document_tokens(rows))
     trained = model.for_training(base, recipe, None, folder)
     compute = planning.compute(trained, plan)
@@ -103,4 +95,4 @@ def _rows(samples: list[Any], recipe: Recipe) -> list[Row]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(inquiry.answer(work))

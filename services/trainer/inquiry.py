@@ -1,4 +1,4 @@
-"""The far end of `services.cli.modelprocess.ask`: a process that is asked once, JSON in and JSON out."""
+"""The far end of `services.cli.asking.modelprocess.ask`: a process asked once, JSON in and JSON out."""
 
 import json
 import logging

@@ -3,48 +3,40 @@
 It alone imports transformers, for the tokenizer; no weights are loaded.
 """
 
-import json
-import logging
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from services.core.errors import RatchetError
 from services.core.models import Json
 from services.core.settings import from_environment
+from services.trainer import inquiry
+from services.trainer.comparing.questions import content_of
 from services.trainer.model.locate import load_tokenizer, locate
 from services.trainer.packing import Row, pack
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.samples.make import make
 from services.trainer.samples.sample import IGNORED, Sample
-from services.trainer.samples.source import SampleSource, Unit
 
 BROKEN = "\ufffd"  # a token that ends inside a character decodes to this
 MOST_OF_A_CHARACTER = 8  # tokens
 
 
-def main() -> int:
-    """Exit status 1 with a line on standard error when it cannot be done."""
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    asked = json.load(sys.stdin)
+def work(asked: Json) -> Json:
+    """The first samples of the contents, or their packed rows. Raises RatchetError where none can be made."""
     settings = from_environment()
     recipe = Recipe.model_validate(asked["recipe"])
-    token = settings.hf_token.get_secret_value() if settings.hf_token else None
-    try:
-        tokenizer = load_tokenizer(locate(recipe.base_model, recipe.revision, settings.cache_dir), token)
-        contents = [source_of(each) for each in asked["contents"]]
-        samples = make(contents, recipe, tokenizer, purpose="train", round_number=asked["round_number"])
-    except RatchetError as exc:
-        sys.stderr.write(f"{exc}\n")
-        return 1
+    tokenizer = load_tokenizer(
+        locate(recipe.base_model, recipe.revision, settings.cache_dir), settings.hub_token
+    )
+    contents = [content_of(each) for each in asked["contents"]]
+    samples = make(contents, recipe, tokenizer, purpose="train", round_number=asked["round_number"])
     shown = samples[: asked["most"]]
     answer: Json = {"contents": len(contents), "made": len(samples)}
     if asked["packed"]:
         answer["rows"] = [row_json(row) for row in pack(shown, recipe.max_length, keep_order=True)]
     else:
         answer["samples"] = [sample_json(sample, tokenizer) for sample in shown]
-    json.dump(answer, sys.stdout)
-    return 0
+    return answer
 
 
 def sample_json(sample: Sample, tokenizer: Any) -> Json:
@@ -107,11 +99,5 @@ def _texts(ids: Sequence[int], tokenizer: Any) -> Iterator[tuple[str, int, int]]
         start = end
 
 
-def source_of(fields: Mapping[str, Any]) -> SampleSource:
-    """A content as the command line sends it."""
-    units = tuple(Unit(*unit) for unit in fields["units"])
-    return SampleSource(**{**fields, "sha256": bytes.fromhex(fields["sha256"]), "units": units})
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(inquiry.answer(work))

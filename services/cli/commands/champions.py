@@ -21,7 +21,7 @@ def adapters(
     Newest first, with the adapter each continues from.
     """
     from services.cli import environment
-    from services.cli.adapters import run
+    from services.cli.champions.adapters import run
 
     run(environment.read(), track, most=limit, as_json=as_json)
 
@@ -32,7 +32,8 @@ def promote(adapter: Adapter, track: Track = None, reason: Reason = None, as_jso
 
     And have `current` point to it.
     """
-    from services.cli import environment, promotions
+    from services.cli import environment
+    from services.cli.champions import promotions
 
     promotions.show(promotions.promote(environment.read(), track, adapter, reason), as_json=as_json)
 
@@ -43,7 +44,8 @@ def reject(adapter: Adapter, track: Track = None, reason: Reason = None, as_json
 
     If it is, go back to the one before.
     """
-    from services.cli import environment, promotions
+    from services.cli import environment
+    from services.cli.champions import promotions
 
     promotions.show(promotions.reject(environment.read(), track, adapter, reason), as_json=as_json)
 
@@ -64,7 +66,8 @@ def rollback(
     as_json: AsJson = False,
 ) -> None:
     """Go back to the champion before this one."""
-    from services.cli import environment, promotions
+    from services.cli import environment
+    from services.cli.champions import promotions
 
     promotions.show(promotions.rollback(environment.read(), track, to, reason), as_json=as_json)
 
@@ -85,7 +88,8 @@ def pin(
 
     Better candidates are published, not promoted.
     """
-    from services.cli import environment, promotions
+    from services.cli import environment
+    from services.cli.champions import promotions
 
     promotions.show(promotions.pin(environment.read(), track, adapter, reason), as_json=as_json)
 
@@ -93,6 +97,7 @@ def pin(
 @app.command()
 def unpin(track: Track = None, reason: Reason = None, as_json: AsJson = False) -> None:
     """Let rounds move the champion again."""
-    from services.cli import environment, promotions
+    from services.cli import environment
+    from services.cli.champions import promotions
 
     promotions.show(promotions.unpin(environment.read(), track, reason), as_json=as_json)

@@ -12,7 +12,10 @@ app = typer.Typer(rich_markup_mode=None)
 @app.command()
 def add(
     what: Annotated[str, typer.Argument(metavar="PATH|URL", help="A folder, an archive, or an https URL.")],
-    name: Annotated[str | None, typer.Option("--name", help="What to call the source.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="What to call it. Without: as it is called."),
+    ] = None,
     include: Annotated[
         list[str] | None,
         typer.Option("--include", help="Take only this pattern, as in .gitignore. Repeatable."),
@@ -27,7 +30,7 @@ def add(
     Copied from a path, or cloned over https.
     """
     from services.cli import environment
-    from services.cli.add import run
+    from services.cli.corpus.add import run
 
     run(environment.read(), what, name=name, include=include or (), exclude=exclude or (), as_json=as_json)
 
@@ -51,7 +54,7 @@ def ingest(
     Prints what became of their files.
     """
     from services.cli import environment
-    from services.cli.ingest import run
+    from services.cli.corpus.ingest import run
 
     if not run(environment.read(), paths, workers=workers, ray=ray, as_json=as_json):
         raise typer.Exit(1)
@@ -64,7 +67,7 @@ def sources(as_json: AsJson = False) -> None:
     Kind, revision, licence, files kept and refused, and why a source cannot be read if it cannot.
     """
     from services.cli import environment
-    from services.cli.sources import run
+    from services.cli.corpus.sources import run
 
     run(environment.read(), as_json=as_json)
 
@@ -80,7 +83,7 @@ def stats(
     By source, language and reason.
     """
     from services.cli import environment
-    from services.cli.stats import run
+    from services.cli.corpus.stats import run
 
     run(environment.read(), source=source, language=language, as_json=as_json)
 
@@ -91,7 +94,7 @@ def rejections(
         str | None, typer.Option("--reason", metavar="NAME", help="Refused for this reason, as too_short.")
     ] = None,
     source: Source = None,
-    number: Annotated[int, typer.Option("--number", "-n", min=1, max=10_000, help="How many at most.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="How many at most.")] = 50,
     after: Annotated[
         int,
         typer.Option("--after", min=0, metavar="ID", help="Go on behind this one, as the last page says."),
@@ -103,9 +106,9 @@ def rejections(
     `ratchet explain SOURCE/PATH` says more of one; `ratchet stats` counts them.
     """
     from services.cli import environment
-    from services.cli.rejections import run
+    from services.cli.corpus.rejections import run
 
-    run(environment.read(), reason=reason, source=source, most=number, after=after, as_json=as_json)
+    run(environment.read(), reason=reason, source=source, most=limit, after=after, as_json=as_json)
 
 
 @app.command()
@@ -121,7 +124,7 @@ def explain(
     Judged now, and as the database has it.
     """
     from services.cli import environment
-    from services.cli.explain import run
+    from services.cli.corpus.explain import run
 
     run(environment.read(), path, as_json=as_json)
 
@@ -152,12 +155,12 @@ def export(
     With its text, score, units and origin.
     """
     from services.cli import environment
-    from services.cli.export import run
+    from services.cli.corpus.export import run
 
     if gguf is not None:
         from pathlib import Path
 
-        from services.cli.gguf import run as run_gguf
+        from services.cli.using.gguf import run as run_gguf
 
         run_gguf(environment.read(), gguf, Path(file), quantise=quantise, force=force, as_json=as_json)
         return

@@ -4,11 +4,32 @@ import sys
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from services.core.errors import RatchetError
 
 HELP_WIDTH = 100  # columns at most; a narrower terminal gets its own
+
+
+class _WithExamples:
+    """Its help ends with the examples of the guide."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples, each in the line that it is to be copied from."""
+        from services.cli.commands import guide
+
+        super().format_epilog(ctx, formatter)  # type: ignore[misc]  # of the typer class it stands before
+        if lines := guide.examples(ctx.command_path.partition(" ")[2]):
+            with formatter.section("Examples"):
+                formatter.write("".join(f"  {line}\n" for line in lines))
+
+
+class Command(_WithExamples, TyperCommand):
+    """One command."""
+
+
+class Group(_WithExamples, TyperGroup):
+    """Commands under one name, as `ratchet recipe`."""
 
 
 class Commands(TyperGroup):
@@ -40,8 +61,16 @@ class Commands(TyperGroup):
 def add_sections(root: typer.Typer, sections: dict[str, typer.Typer]) -> None:
     """Add the commands of each part to the root, under the part's title."""
     for title, part in sections.items():
+        _explain(part)
         for command in part.registered_commands:
             command.rich_help_panel = title
         for group in part.registered_groups:
-            group.rich_help_panel = title
+            group.rich_help_panel, group.cls = title, Group
+            if group.typer_instance is not None:
+                _explain(group.typer_instance)
         root.add_typer(part)
+
+
+def _explain(part: typer.Typer) -> None:
+    for command in part.registered_commands:
+        command.cls = Command

@@ -39,7 +39,7 @@ def verdict(
     Base, retrieval, adapter and both complete held-out code.
     """
     from services.cli import environment
-    from services.cli.verdict import run
+    from services.cli.judging.verdict import run
 
     run(environment.read(), recipe, items=items, as_json=as_json)
 
@@ -85,7 +85,7 @@ def compare(
     from pathlib import Path
 
     from services.cli import environment
-    from services.cli.compare import Asked, run
+    from services.cli.judging.compare import Asked, run
 
     asked = Asked(tuple(names), Path(prompts) if prompts else None, suite, items, max_new_tokens, chat)
     target = Path(html) if html else None
@@ -119,7 +119,7 @@ def score_samples(
     from pathlib import Path
 
     from services.cli import environment
-    from services.cli.score_samples import run
+    from services.cli.judging.score_samples import run
 
     run(
         environment.read(),
@@ -138,14 +138,19 @@ def gate_simulate(
     rounds: Annotated[int, typer.Option("--rounds", min=1, max=200, help="Rounds of a track.")] = 20,
     tracks: Annotated[int, typer.Option("--tracks", min=10, max=100_000, help="How many tracks.")] = 1000,
     files: Annotated[
-        int | None, typer.Option("--files", min=5, max=5000, help="Held-out files, or tasks.")
+        int | None, typer.Option("--files", min=5, max=5000, help="Held-out files, or of a team tasks.")
     ] = None,
     spread: Annotated[
         float | None, typer.Option("--spread", min=0.0, max=5.0, help="How improvements vary between them.")
     ] = None,
     effect: Annotated[
         float | None,
-        typer.Option("--effect", min=0.0, max=0.5, help="Instead of the recipe's expected_improvement."),
+        typer.Option(
+            "--effect",
+            min=0.0,
+            max=0.5,
+            help="To be seen. Without: the recipe's expected_improvement.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -154,7 +159,7 @@ def gate_simulate(
     How often it promotes without any effect, and how often it sees one.
     """
     from services.cli import environment
-    from services.cli.gate import run
+    from services.cli.judging.gate import run
 
     world = {"items": files, "spread": spread}
     run(environment.read(), recipe, rounds=rounds, tracks=tracks, world=world, effect=effect, as_json=as_json)
@@ -173,7 +178,7 @@ def experiment_run(
     Says what can be concluded.
     """
     from services.cli import environment
-    from services.cli.experiment import run
+    from services.cli.judging.experiment import run
 
     run(environment.read(), name, fresh=fresh, as_json=as_json)
 
@@ -182,7 +187,7 @@ def experiment_run(
 def experiment_show(name: ExperimentName, as_json: AsJson = False) -> None:
     """Print what an experiment found."""
     from services.cli import environment
-    from services.cli.experiment import show
+    from services.cli.judging.experiment import show
 
     show(environment.read(), name, as_json=as_json)
 
@@ -191,6 +196,6 @@ def experiment_show(name: ExperimentName, as_json: AsJson = False) -> None:
 def experiment_list(as_json: AsJson = False) -> None:
     """List the experiments: how far each is, what it is for."""
     from services.cli import environment
-    from services.cli.experiment import list_all
+    from services.cli.judging.experiment import list_all
 
     list_all(environment.read(), as_json=as_json)

@@ -16,7 +16,7 @@ def receipt(
         str,
         typer.Argument(
             metavar="ADAPTER",
-            help="TRACK/round-0001, TRACK for its champion, or a folder.",
+            help="TRACK/round-0001, TRACK for its champion, champion for that of RECIPE, or a folder.",
             autocompletion=complete.subjects,
         ),
     ],
@@ -36,7 +36,7 @@ def receipt(
     That the receipt is written as it was; needs no database.
     """
     from services.cli import environment
-    from services.cli.receipt import run
+    from services.cli.learned.receipt import run
 
     run(environment.read(), adapter, verify=verify, path=path, prove=prove, as_json=as_json)
 
@@ -53,7 +53,7 @@ def which_adapters(
     Or continue from one that was.
     """
     from services.cli import environment
-    from services.cli.which_adapters import run
+    from services.cli.learned.which_adapters import run
 
     run(environment.read(), what, as_json=as_json)
 
@@ -63,9 +63,9 @@ def forget(
     what: Annotated[str, typer.Argument(metavar="SOURCE|PATH", help="As SOURCE/folder/ or SOURCE/file.py.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; do nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Until what is left was trained on.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until what is left was trained on.")] = False,
     everywhere: Annotated[
-        bool, typer.Option("--everywhere", help="Its texts where other files hold them, too.")
+        bool, typer.Option("--everywhere", help="Erase its texts where other files hold them, too.")
     ] = False,
     no_check: Annotated[
         bool, typer.Option("--no-check", help="Do not measure what can be written out, before and after.")
@@ -84,8 +84,8 @@ def forget(
     Its texts go, adapters that learned it serve no more, what is left is trained on.
     """
     from services.cli import environment
-    from services.cli.forget import Options, run
-    from services.cli.forget import undo as lift
+    from services.cli.learned.forget import Options, run
+    from services.cli.learned.forget import undo as lift
 
     if undo:
         lift(environment.read(), what, as_json=as_json)
@@ -108,7 +108,7 @@ def solutions(
     Fine-tuning rounds learn from them where the recipe has a solutions_share.
     """
     from services.cli import environment
-    from services.cli import solutions as command
+    from services.cli.learned import solutions as command
 
     if withdraw and task_set is None:
         raise typer.BadParameter("name the task set whose solutions are to be withdrawn", param_hint="SET")
@@ -125,6 +125,6 @@ def forgotten(as_json: AsJson = False) -> None:
     And what models gave up of it before and after.
     """
     from services.cli import environment
-    from services.cli.forget import list_all
+    from services.cli.learned.forget import list_all
 
     list_all(environment.read(), as_json=as_json)

@@ -26,7 +26,7 @@ def alerts(as_json: AsJson = False) -> None:
     Stalled or failing parts, a full disk, forgetting. Exit status 1 when something is critical.
     """
     from services.cli import environment
-    from services.cli.alerts import run
+    from services.cli.operating.alerts import run
 
     if not run(environment.read(), as_json=as_json):
         raise typer.Exit(1)
@@ -43,8 +43,8 @@ def events(
     since: Annotated[
         str | None, typer.Option("--since", metavar="WHEN", help="30m, 2h, 3d ago, or a date.")
     ] = None,
-    number: Annotated[
-        int, typer.Option("--number", "-n", min=1, max=10_000, help="How many of the last, without --since.")
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=10_000, help="How many of the newest, without --since.")
     ] = 20,
     as_json: AsJson = False,
 ) -> None:
@@ -53,7 +53,7 @@ def events(
     Oldest first. With --json an object a line, as a webhook sends it.
     """
     from services.cli import environment
-    from services.cli.events import run
+    from services.cli.operating.events import run
 
     run(
         environment.read(),
@@ -61,7 +61,7 @@ def events(
         kinds=kind or (),
         track=track,
         since=since,
-        most=number,
+        most=limit,
         as_json=as_json,
     )
 
@@ -73,7 +73,7 @@ def webhook_test(as_json: AsJson = False) -> None:
     Signed as the others; prints what each answers.
     """
     from services.cli import environment
-    from services.cli.webhook import test
+    from services.cli.operating.webhook import test
 
     if not test(environment.read(), as_json=as_json):
         raise typer.Exit(1)
@@ -86,7 +86,7 @@ def webhook_list(as_json: AsJson = False) -> None:
     And what went wrong last.
     """
     from services.cli import environment
-    from services.cli.webhook import show
+    from services.cli.operating.webhook import show
 
     show(environment.read(), as_json=as_json)
 
@@ -99,7 +99,7 @@ def webhook_run(as_json: AsJson = False) -> None:
     first, that names the addresses.
     """
     from services.cli import environment
-    from services.cli.webhook import run
+    from services.cli.operating.webhook import run
 
     run(environment.read(), as_json=as_json)
 
@@ -115,18 +115,18 @@ def config_show(
 
     The environment, .env, the defaults of a local run, or the program's own. Secrets are never printed.
     """
-    from services.cli.config import show
+    from services.cli.operating.config import show
 
     show(changed=changed, as_json=as_json)
 
 
 @config.command("check")
 def config_check(as_json: AsJson = False) -> None:
-    """Check that every setting is one, and can be.
+    """Check that every setting is known, and its value possible.
 
     All that is wrong at once, each with its cure. Exit status 1 when something is.
     """
-    from services.cli.config import check
+    from services.cli.operating.config import check
 
     if not check(as_json=as_json):
         raise typer.Exit(1)
@@ -140,7 +140,7 @@ def migrate(as_json: AsJson = False) -> None:
     """
     import json
 
-    from services.cli.migrate import migrate as apply
+    from services.cli.stack.migrate import migrate as apply
     from services.core import log
     from services.core.settings import from_environment
 

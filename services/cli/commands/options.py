@@ -14,7 +14,7 @@ Track = Annotated[
     typer.Option(
         "--track",
         metavar="NAME",
-        help="A recipe's name. Without: as RECIPE says.",
+        help="A track, called as its recipe. Without: the one of RECIPE.",
         autocompletion=complete.tracks,
     ),
 ]
@@ -29,22 +29,22 @@ Adapter = Annotated[
     ),
 ]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="How many of the newest.")]
-Reason = Annotated[str | None, typer.Option("--reason", help="For the record.")]
+Reason = Annotated[str | None, typer.Option("--reason", help="Why, for the record.")]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait for the trainer's answer.")]
 Recipe = Annotated[
     str | None,
     typer.Option(
         "--recipe",
-        metavar="NAME|PATH",
-        help="In recipes/, or a YAML file. Without: as RECIPE says.",
+        metavar="RECIPE",
+        help="A name in recipes/, or a YAML file. Without: the one that RECIPE names.",
         autocompletion=complete.recipes,
     ),
 ]
 RecipeName = Annotated[
     str | None,
     typer.Argument(
-        metavar="NAME|PATH",
-        help="In recipes/, or a YAML file. Without: as RECIPE says.",
+        metavar="RECIPE",
+        help="A name in recipes/, or a YAML file. Without: the one that RECIPE names.",
         autocompletion=complete.recipes,
     ),
 ]

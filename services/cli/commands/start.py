@@ -41,7 +41,7 @@ def up(
     folder is filled with demonstration code.
     """
     from services.cli import environment
-    from services.cli.up import run
+    from services.cli.stack.up import run
 
     raise typer.Exit(run(environment.read(), until_round=until_round, as_json=as_json))
 
@@ -53,7 +53,7 @@ def down(as_json: AsJson = False) -> None:
     Also whatever a killed one left behind. What was learned stays; the next `ratchet up` goes on from there.
     """
     from services.cli import environment
-    from services.cli.down import run
+    from services.cli.stack.down import run
 
     run(environment.read(), as_json=as_json)
 
@@ -71,7 +71,7 @@ def status(
     with --json an object a line.
     """
     from services.cli import environment
-    from services.cli import status as state
+    from services.cli.operating import status as state
 
     if watch:
         state.watch(environment.read(), as_json=as_json)
@@ -99,6 +99,6 @@ def logs(
     service, and the line or, where logs are JSON, what it says.
     """
     from services.cli import environment
-    from services.cli.logs import run
+    from services.cli.operating.logs import run
 
     run(environment.read(), services or (), lines=lines, follow=follow, as_json=as_json)

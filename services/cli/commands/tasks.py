@@ -63,7 +63,7 @@ def tasks(
     when a checked set has no task that can be used.
     """
     from services.cli import environment
-    from services.cli.tasks import run_check, run_list, run_set
+    from services.cli.tasks.sets import run_check, run_list, run_set
 
     if what == "check":
         if not run_check(environment.read(), task_set, as_json=as_json):
@@ -104,13 +104,13 @@ def bigcodebench(
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a task set of BigCodeBench, from a local file or the hub.
+    """Make a task set of BigCodeBench.
 
-    The hub has versions and no splits: which of train and test a task is in, its name's hash says, the same
-    everywhere. HF_TOKEN is used where it is set.
+    From a local file, or from the hub, which has versions and no splits: which of train and test a task is
+    in, its name's hash says, the same everywhere. HF_TOKEN is used where it is set.
     """
     from services.cli import environment
-    from services.cli.convert import BigCodeBench, run_bigcodebench
+    from services.cli.tasks.convert import BigCodeBench, run_bigcodebench
     from services.trainer.tasks.conversion import Wanted
 
     asked = BigCodeBench(source, dataset_type.value, version, output)
@@ -133,17 +133,18 @@ def dataframebench(
     ] = (Split.train),
     most: Most = None,
     library: Annotated[
-        Library, typer.Option("--library", help="That tasks ask for and references use.")
+        Library, typer.Option("--library", help="The library that tasks ask for and references use.")
     ] = Library.pandas,
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a task set of the dataframebench package, without importing it.
+    """Make a task set of the dataframebench package.
 
-    BigCodeBench's tasks on tables: 709 to train on, 16 to validate by, 100 to test by (CC-BY-4.0).
+    Without importing it. BigCodeBench's tasks on tables: 709 to train on, 16 to validate by, 100 to test by
+    (CC-BY-4.0).
     """
     from services.cli import environment
-    from services.cli.convert import run_dataframebench
+    from services.cli.tasks.convert import run_dataframebench
     from services.trainer.tasks.conversion import Wanted
 
     run_dataframebench(

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from services.cli.commands import complete
 from services.cli.commands.options import AnyTrack, AsJson, Limit, NoWait, Reason, RecipeName, Track
 
 app = typer.Typer(rich_markup_mode=None)
@@ -29,12 +28,15 @@ def train(
     Rounds start by themselves when MIN_NEW_FILES contents are new. The trainer of the track does it: it must
     be running. Exit status 1 when it says no.
     """
-    from services.cli import environment, waiting
-    from services.cli.requests import Asked, run
+    from services.cli import environment
 
     if not now:
+        from services.cli.training import waiting
+
         waiting.run(environment.read(), track, as_json=as_json)
         return
+    from services.cli.training.requests import Asked, run
+
     if not run(environment.read(), Asked("train", track, reason, wait=not no_wait), as_json=as_json):
         raise typer.Exit(1)
 
@@ -48,7 +50,7 @@ def pause(
     A round that runs goes on to its end. What comes in is still stored.
     """
     from services.cli import environment
-    from services.cli.requests import Asked, run
+    from services.cli.training.requests import Asked, run
 
     if not run(environment.read(), Asked("pause", track, reason, wait=not no_wait), as_json=as_json):
         raise typer.Exit(1)
@@ -60,7 +62,7 @@ def resume(
 ) -> None:
     """Let rounds start again after `ratchet pause`."""
     from services.cli import environment
-    from services.cli.requests import Asked, run
+    from services.cli.training.requests import Asked, run
 
     if not run(environment.read(), Asked("resume", track, reason, wait=not no_wait), as_json=as_json):
         raise typer.Exit(1)
@@ -77,7 +79,7 @@ def rounds(
     `ratchet round N` says everything of one.
     """
     from services.cli import environment
-    from services.cli.rounds import run
+    from services.cli.training.rounds import run
 
     run(environment.read(), track, most=limit, as_json=as_json)
 
@@ -96,17 +98,14 @@ def one_round(
     round before.
     """
     from services.cli import environment
-    from services.cli.one_round import run
+    from services.cli.training.one_round import run
 
     run(environment.read(), number, track, as_json=as_json)
 
 
 @app.command()
 def plan(
-    recipe: Annotated[
-        str,
-        typer.Argument(metavar="RECIPE", help="Its name, or a YAML file.", autocompletion=complete.recipes),
-    ],
+    recipe: RecipeName = None,
     device: Annotated[
         str | None, typer.Option("--device", help="Plan for this GPU, as H200 or RTX 4090, or for cpu.")
     ] = None,
@@ -118,7 +117,8 @@ def plan(
         typer.Option("--gpus", min=1, max=1024, help="How many, alike. Without: those here, or 1."),
     ] = None,
     sample_tokens: Annotated[
-        int | None, typer.Option("--sample-tokens", min=1, help="Mean length of a sample.")
+        int | None,
+        typer.Option("--sample-tokens", min=1, help="Mean length of a sample. Without: as of the recipe."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -127,7 +127,7 @@ def plan(
     Memory, speed, what is recomputed, and what else fits.
     """
     from services.cli import environment
-    from services.cli.plan import run
+    from services.cli.training.plan import run
 
     run(
         environment.read(),
@@ -142,15 +142,8 @@ def plan(
 
 @app.command()
 def samples(
-    recipe: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="RECIPE",
-            help="Its name, or a YAML file. Without: as RECIPE says.",
-            autocompletion=complete.recipes,
-        ),
-    ] = None,
-    number: Annotated[int, typer.Option("--number", "-n", min=1, max=1000, help="How many.")] = 5,
+    recipe: RecipeName = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="How many samples.")] = 5,
     file: Annotated[
         str | None,
         typer.Option("--file", metavar="PATH", help="Of this file, without a database; as for `explain`."),
@@ -162,9 +155,9 @@ def samples(
     And which tokens it learns. As JSON, packed rows.
     """
     from services.cli import environment
-    from services.cli.samples import run
+    from services.cli.training.samples import run
 
-    run(environment.read(), recipe, most=number, file=file, as_json=as_json)
+    run(environment.read(), recipe, most=limit, file=file, as_json=as_json)
 
 
 @app.command("lr-find")
@@ -180,7 +173,7 @@ def lr_find(
     Says where the loss falls fastest and where it diverges.
     """
     from services.cli import environment
-    from services.cli.lr_find import run
+    from services.cli.training.lr_find import run
 
     run(environment.read(), recipe, lowest=lowest, highest=highest, steps=steps, as_json=as_json)
 
@@ -192,7 +185,7 @@ def recipe_list(as_json: AsJson = False) -> None:
     Base model, method, what each is for, and which one RECIPE names.
     """
     from services.cli import environment
-    from services.cli.recipe import run_list
+    from services.cli.training.recipe import run_list
 
     run_list(environment.read(), as_json=as_json)
 
@@ -204,7 +197,7 @@ def recipe_show(name: RecipeName = None, as_json: AsJson = False) -> None:
     And who says so: the recipe, the environment or the default.
     """
     from services.cli import environment
-    from services.cli.recipe import run_show
+    from services.cli.training.recipe import run_show
 
     run_show(environment.read(), name, as_json=as_json)
 
@@ -216,7 +209,7 @@ def recipe_check(name: RecipeName = None, as_json: AsJson = False) -> None:
     Against its architecture and tokenizer, without fetching weights.
     """
     from services.cli import environment
-    from services.cli.recipe import run_check
+    from services.cli.training.recipe import run_check
 
     if not run_check(environment.read(), name, as_json=as_json):
         raise typer.Exit(1)

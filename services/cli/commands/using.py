@@ -48,7 +48,7 @@ def generate(
     Or with the base model, or any adapter.
     """
     from services.cli import environment
-    from services.cli.generate import Asked, run
+    from services.cli.using.generate import Asked, run
 
     request = {
         "max_new_tokens": max_new_tokens, "temperature": temperature, "top_p": top_p, "n": n, "seed": seed,
@@ -76,7 +76,7 @@ def serve(
     happens later is in the log on standard error.
     """
     from services.cli import environment
-    from services.cli.serve import run, show_command
+    from services.cli.using.serve import run, show_command
 
     if vllm:
         show_command(environment.read(), recipe, as_json=as_json)
@@ -108,7 +108,7 @@ def merge(
     from pathlib import Path
 
     from services.cli import environment
-    from services.cli.merge import run
+    from services.cli.using.merge import run
 
     run(environment.read(), adapter, Path(output), check=not no_check, force=force, as_json=as_json)
 
@@ -125,11 +125,14 @@ def parity(
     ] = "champion",
     served: Annotated[
         str | None,
-        typer.Option("--served", metavar="URL", help="Of a running server, instead of one of its own."),
+        typer.Option("--served", metavar="URL", help="Ask this running server, not one started for it."),
     ] = None,
-    tokens: Annotated[int, typer.Option("--tokens", min=1, max=1024, help="Written after a prompt.")] = 48,
+    tokens: Annotated[
+        int, typer.Option("--tokens", min=1, max=1024, help="Tokens written after a prompt.")
+    ] = 48,
     held_out: Annotated[
-        int, typer.Option("--held-out", min=0, max=100, help="Held-out files, beside the fixed texts.")
+        int,
+        typer.Option("--held-out", min=0, max=100, help="Held-out files asked, beside fixed texts."),
     ] = 8,
     as_json: AsJson = False,
 ) -> None:
@@ -138,6 +141,6 @@ def parity(
     As trained, on the full base, merged, and served.
     """
     from services.cli import environment
-    from services.cli.parity import run
+    from services.cli.using.parity import run
 
     run(environment.read(), adapter, served=served, tokens=tokens, held_out=held_out, as_json=as_json)

@@ -13,8 +13,8 @@ from services.cli.doctor import accelerator, configuration, database, machine, m
 from services.cli.doctor.examination import count, examine
 from services.cli.doctor.finding import Check, Finding, Status, error
 from services.cli.environment import Environment
-from services.cli.inert import inert
-from services.cli.screen import Terminal
+from services.cli.printing.inert import inert
+from services.cli.printing.screen import Terminal
 from services.core import settings
 from services.core.errors import ConfigurationError
 

@@ -7,15 +7,16 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 
-from services.cli import connection
-from services.cli.cluster import find_binaries
+from services.cli.asking import connection
 from services.cli.doctor.finding import Finding, error, ok, skipped, warning
 from services.cli.environment import Environment
-from services.cli.migrate import SERVICES
+from services.cli.stack.cluster import find_binaries
+from services.cli.stack.migrate import SERVICES
 from services.core import db, sql
 from services.core.db import Database, Transaction
 from services.core.errors import ConfigurationError, DatabaseUnavailableError, StackError
-from services.core.settings import Target, from_environment
+from services.core.settings import from_environment
+from services.core.target import Target
 
 OLDEST = 160_000  # server_version_num; 16 is what Compose runs
 SKEW = 2.0  # seconds between two clocks that somebody will notice in the logs
@@ -37,8 +38,8 @@ def postgres(environment: Environment) -> Iterator[Finding]:
     try:
         with closing(database), database.transaction() as tx:
             yield from server(tx, target)
-            if tx.value("doctor_has_schema"):
-                yield schema([(row.version, row.checksum) for row in tx.all("doctor_migrations")])
+            if tx.value("has_schema"):
+                yield schema([(row.version, row.checksum) for row in tx.all("applied_migrations")])
             else:
                 yield warning("schema", f"{target.dbname} is empty: no migration is applied yet", MIGRATE)
                 return

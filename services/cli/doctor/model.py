@@ -41,9 +41,8 @@ def base_model(environment: Environment) -> Iterable[Finding]:
     if environment.variables.get("HF_HUB_OFFLINE", "") in ("1", "true", "yes", "on"):
         cure = f"fetch it into {hub_cache(settings.cache_dir)}, or unset HF_HUB_OFFLINE"
         return [error("model", f"{base} is not here, and HF_HUB_OFFLINE is set", cure)]
-    token = settings.hf_token.get_secret_value() if settings.hf_token else None
     endpoint = environment.variables.get("HF_ENDPOINT") or HUB
-    return [at_hub(recipe, endpoint, token), *room(base, settings.cache_dir)]
+    return [at_hub(recipe, endpoint, settings.hub_token), *room(base, settings.cache_dir)]
 
 
 def in_wheel(base: str) -> Finding:

@@ -6,12 +6,11 @@ import ssl
 import subprocess
 from collections.abc import Iterable, Iterator
 
-from services.cli import sandbox
 from services.cli.doctor.finding import Finding, error, ok, skipped, warning
 from services.cli.environment import Environment
-from services.cli.preflight import check_port
-from services.cli.processes import PidFiles
-from services.cli.stack import SUPERVISOR
+from services.cli.stack import sandbox
+from services.cli.stack.preflight import check_port
+from services.cli.stack.processes import SUPERVISOR, PidFiles
 from services.core.errors import ConfigurationError
 from services.trainer.webhooks import endpoints
 from services.trainer.webhooks.endpoints import Endpoint

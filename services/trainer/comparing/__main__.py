@@ -14,7 +14,8 @@ import torch
 
 from services.core.models import Json
 from services.core.settings import Settings, from_environment
-from services.trainer import answering, inquiry, model, subjects
+from services.trainer import inquiry, model, subjects
+from services.trainer.answering import loading
 from services.trainer.assessing import is_loss
 from services.trainer.comparing import measure
 from services.trainer.comparing.measure import Asked
@@ -83,13 +84,13 @@ def _of_one_base(
     base: Any = None
     for subject in sorted(found, key=lambda each: each.kind != "base"):
         if base is None:
-            base, tokenizer = answering.load_base(subject, settings)
+            base, tokenizer = loading.load_base(subject, settings)
         items |= _shown(asked, subject, tokenizer, settings)
         if subject.kind == "team" and (asked.prompts or asked.tasks):
             measured = _of_team(base, tokenizer, subject, asked, settings)
             base = None  # a team changes the layers of its base
         else:
-            alone = answering.alone(subject)
+            alone = loading.alone(subject)
             loaded = measure.loaded(alone, settings, base, tokenizer)
             measured = measure.measure(loaded, asked, settings, _say(subject.name))
             base = _bare(loaded.model, alone)

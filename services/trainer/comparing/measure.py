@@ -13,7 +13,8 @@ from typing import Any
 
 from services.core.models import Json
 from services.core.settings import Settings
-from services.trainer import answering, evaluate
+from services.trainer import evaluate
+from services.trainer.answering import loading
 from services.trainer.assessing import open_sandbox
 from services.trainer.comparing import bits, prompting, tasks
 from services.trainer.comparing.prompting import Question
@@ -74,13 +75,13 @@ class Loaded:
 
 
 def loaded(subject: Subject, settings: Settings, base: Any, tokenizer: Any) -> Loaded:
-    """The subject on a base that `answering.load_base` loaded; raises as `answering.attach` does."""
-    attached = answering.attach(base, subject)
+    """The subject on a base that `loading.load_base` loaded; raises as `loading.attach` does."""
+    attached = loading.attach(base, subject)
     is_adapter = subject.kind == "adapter"
     causal_lm = attached.get_base_model() if is_adapter else attached
     method = "full" if subject.kind == "model" else subject.recipe.method
     identity = cache.base_identity(
-        answering.source_of(subject, settings),
+        loading.source_of(subject, settings),
         numbers=f"{method} {causal_lm.get_input_embeddings().weight.dtype}",
         commit=getattr(causal_lm.config, "_commit_hash", None),
     )

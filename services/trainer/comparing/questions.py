@@ -10,7 +10,7 @@ from services.core.db import Transaction
 from services.core.errors import ConfigurationError
 from services.core.models import ContentRole, Json
 from services.trainer.samples.source import SampleSource, Spans, Unit
-from services.trainer.snapshots import sample_source
+from services.trainer.selection.snapshots import sample_source
 from services.trainer.subjects import Subject
 from services.trainer.suites.formats import Task
 from services.trainer.tasks import store

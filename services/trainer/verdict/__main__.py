@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,9 +17,9 @@ from services.core.errors import RatchetError
 from services.core.models import Json
 from services.core.settings import Settings, from_environment
 from services.trainer import inquiry, model
+from services.trainer.comparing.questions import content_of
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.samples.source import SampleSource
-from services.trainer.samples_command import source_of
 from services.trainer.suites import completion
 from services.trainer.suites.completion import Item
 from services.trainer.verdict import arms
@@ -43,10 +42,9 @@ def measured(sent: Json, settings: Settings) -> Json:
     Raises ConfigurationError for a recipe whose model cannot do it, RatchetError without items.
     """
     recipe = Recipe.model_validate({**sent["recipe"], "completion_items": sent["items"]})
-    token = settings.hf_token.get_secret_value() if settings.hf_token else None
     source = model.locate(recipe.base_model, recipe.revision, settings.cache_dir)
-    tokenizer = model.load_tokenizer(source, token)
-    contents = [_content(each) for each in sent["held_out"]]
+    tokenizer = model.load_tokenizer(source, settings.hub_token)
+    contents = [content_of(each) for each in sent["held_out"]]
     items = completion.items(contents, recipe, tokenizer)
     if not items:
         raise RatchetError(
@@ -57,7 +55,7 @@ def measured(sent: Json, settings: Settings) -> Json:
     indexes = {name: Index(texts) for name, texts in _by_source(sent["corpus"], contents).items()}
     index_seconds = time.perf_counter() - began
     asked = arms.ask(items, indexes, recipe, tokenizer)
-    with _loaded(recipe, source, token, Path(sent["champion"])) as trained:
+    with _loaded(recipe, source, settings.hub_token, Path(sent["champion"])) as trained:
         runs = [run.as_json() for run in _runs(trained, tokenizer, asked, recipe, Path(sent["champion"]))]
     return {
         "runs": runs,
@@ -71,12 +69,6 @@ def measured(sent: Json, settings: Settings) -> Json:
         if model.has_gpu()
         else f"{torch.get_num_threads()} CPU threads",
     }
-
-
-def _content(fields: Json) -> SampleSource:
-    spans = fields["judged"]
-    judged = None if spans is None else tuple((start, end) for start, end in spans)
-    return replace(source_of(fields), judged=judged)
 
 
 @contextmanager

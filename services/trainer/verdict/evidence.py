@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from services.core.db import Transaction
-from services.core.errors import ConfigurationError, RatchetError
+from services.core.errors import RatchetError
 from services.core.models import Json
 from services.trainer import publish
+from services.trainer.comparing import questions
 from services.trainer.gate.evidence import Metric
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.samples.source import SampleSource
-from services.trainer.snapshots import sample_source
+from services.trainer.selection.snapshots import sample_source
+from services.trainer.subjects import champion_folder
 from services.trainer.verdict.advice import Elsewhere
 from services.trainer.verdict.corpus import Text
 
@@ -52,13 +54,7 @@ class Evidence:
 
 def champion(adapters_dir: Path, recipe: Recipe) -> Champion:
     """The recipe's champion. Raises ConfigurationError without one, PublishError when it is damaged."""
-    current = adapters_dir / recipe.name / publish.CURRENT
-    if not current.exists():
-        raise ConfigurationError(
-            f"{recipe.name} has no champion ({current} is not there): run `ratchet up` until a round is"
-            " promoted (`ratchet status` says how far it is), or name another recipe with --recipe"
-        )
-    folder = current.resolve()
+    folder = champion_folder(adapters_dir, recipe, "or name another recipe with --recipe")
     manifest = publish.verify(folder)
     return Champion(folder, Recipe.model_validate(manifest["recipe"]), manifest)
 
@@ -105,6 +101,6 @@ def _held_out(row: Any) -> SampleSource:
 def as_json(found: Evidence) -> Json:
     """What the process with the model is sent."""
     return {
-        "held_out": [{**asdict(each), "sha256": each.sha256.hex()} for each in found.held_out],
+        "held_out": questions.as_json(found.held_out),
         "corpus": [asdict(text) for text in found.corpus],
     }

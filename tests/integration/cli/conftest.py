@@ -7,7 +7,7 @@ import pytest
 
 from services.cli import environment
 from services.cli.environment import Environment
-from services.core.settings import Target
+from services.core.target import Target
 from tests.integration.processor.conftest import files, ingest, judge, repo, rows, rules, scan
 
 __all__ = ["files", "ingest", "judge", "repo", "rows", "rules", "scan"]

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from services.cli.doctor import accelerator
 from services.cli.main import app
 from services.core.db import Database
-from services.core.settings import PROJECT, Target
+from services.core.settings import PROJECT
+from services.core.target import Target
 from tests.conftest import administer
 from tests.integration.cli.conftest import variables
 from tests.integration.metrics import rows
@@ -34,9 +35,9 @@ HERE = {  # command → arguments with which it runs here
 }  # fmt: skip
 ELSEWHERE = {  # command → where its JSON is read by a test, with what it takes to run it
     "up": "tests/acceptance/test_up.py",
-    "samples": "tests/integration/cli/test_samples.py",
+    "samples": "tests/integration/cli/training/test_samples.py",
     "lr-find": "tests/integration/trainer/test_lr_find.py",
-    "recipe check": "tests/unit/cli/test_recipe.py",
+    "recipe check": "tests/unit/cli/training/test_recipe.py",
     "verdict": "tests/integration/trainer/test_verdict.py",
     "compare": "tests/integration/trainer/test_compare_command.py",
     "experiment run": "tests/integration/trainer/experiments/test_command.py",
@@ -46,17 +47,17 @@ ELSEWHERE = {  # command → where its JSON is read by a test, with what it take
     "rollback": "tests/integration/trainer/test_promotions_command.py",
     "pin": "tests/integration/trainer/test_promotions_command.py",
     "unpin": "tests/integration/trainer/test_promotions_command.py",
-    "generate": "tests/unit/cli/test_generate.py",
+    "generate": "tests/unit/cli/using/test_generate.py",
     "merge": "tests/integration/trainer/test_merge_command.py",
     "parity": "tests/integration/trainer/test_serving.py",
     "receipt": "tests/integration/trainer/test_receipts.py",
-    "solutions": "tests/integration/cli/test_solutions.py",
-    "tasks": "tests/unit/cli/test_tasks.py",
-    "convert bigcodebench": "tests/unit/cli/test_tasks.py",
-    "convert dataframebench": "tests/unit/cli/test_tasks.py",
-    "webhook test": "tests/integration/cli/test_events.py",
-    "webhook list": "tests/integration/cli/test_events.py",
-    "webhook run": "tests/integration/cli/test_events.py",
+    "solutions": "tests/integration/cli/learned/test_solutions.py",
+    "tasks": "tests/unit/cli/tasks/test_sets.py",
+    "convert bigcodebench": "tests/unit/cli/tasks/test_sets.py",
+    "convert dataframebench": "tests/unit/cli/tasks/test_sets.py",
+    "webhook test": "tests/integration/cli/operating/test_events.py",
+    "webhook list": "tests/integration/cli/operating/test_events.py",
+    "webhook run": "tests/integration/cli/operating/test_events.py",
 }
 
 

@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from services.cli import adapters, environment, one_round, rejections, rounds, status, waiting
+from services.cli import environment
+from services.cli.champions import adapters
+from services.cli.corpus import rejections
 from services.cli.environment import Environment
+from services.cli.operating import status
+from services.cli.training import one_round, rounds, waiting
 from services.core import db
 from services.core.errors import ConfigurationError
-from services.core.settings import Target
+from services.core.target import Target
 from tests.conftest import administer
 from tests.integration.cli.conftest import variables
 from tests.integration.metrics import rows
@@ -183,6 +187,8 @@ def test_a_reason_or_source_that_is_none_is_an_error(here: Environment) -> None:
         rejections.run(here, reason="too_shrt", source=None, most=5, after=0, as_json=False)
     with pytest.raises(ConfigurationError, match="no source is called 'flask'"):
         rejections.run(here, reason=None, source="flask", most=5, after=0, as_json=False)
+    with pytest.raises(ConfigurationError, match="'werkzeg', expected werkzeug: `ratchet sources`"):
+        rejections.run(here, reason=None, source="werkzeg", most=5, after=0, as_json=False)
 
 
 # what the next round waits for

@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from services.cli import environment
 from services.core.errors import ConfigurationError
-from services.core.settings import Target
+from services.core.target import Target
 
 TARGET = Target(host="127.0.0.1", port=5433, dbname="ratchet", user="ratchet", password=SecretStr("owner's"))
 

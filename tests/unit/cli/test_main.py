@@ -12,6 +12,14 @@ from typer.testing import CliRunner
 from services.cli.main import app
 from services.core.settings import PROJECT
 
+COMMANDS = get_command(app).commands
+GROUPS = [name for name, command in COMMANDS.items() if hasattr(command, "commands")]
+EVERY = [
+    words
+    for name, command in COMMANDS.items()
+    for words in ([name], *([name, inner] for inner in getattr(command, "commands", ())))
+]
+
 
 def ratchet(*arguments, **environment):
     command = [sys.executable, "-m", "services.cli.main", *arguments]
@@ -29,11 +37,19 @@ def test_help_needs_none_of_the_heavy_imports():
     assert {"torch", "pydantic", "psycopg2", "flask", "rich", "psutil"}.isdisjoint(imported)
 
 
-@pytest.mark.parametrize("command", get_command(app).commands)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_is_in_the_help(command):
     result = CliRunner().invoke(app, [command, "--help"])
     assert result.exit_code == 0
     assert f" {command} " in CliRunner().invoke(app, ["--help"]).output
+
+
+@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+def test_the_help_of_a_command_ends_with_an_example_of_it(words):
+    examples = (
+        CliRunner().invoke(app, [*words, "--help"], prog_name="ratchet").output.partition("Examples:")[2]
+    )
+    assert f"ratchet {' '.join(words)}" in examples
 
 
 def test_a_summary_is_whole_on_a_terminal_of_80_columns():
@@ -41,6 +57,12 @@ def test_a_summary_is_whole_on_a_terminal_of_80_columns():
     told = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"}).output
     assert max(map(len, told.splitlines())) <= 80
     assert "..." not in told.partition("Start here")[2]
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_summary_in_a_group_is_whole_on_a_terminal_of_80_columns(group):
+    told = CliRunner().invoke(app, [group, "--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"}).output
+    assert "..." not in told.partition("Commands:")[2].partition("Examples:")[0]
 
 
 def test_help_leads_a_newcomer_first():

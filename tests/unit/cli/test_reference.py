@@ -3,6 +3,7 @@
 import re
 
 from services.cli import reference
+from services.cli.commands import guide
 
 
 def test_the_page_is_up_to_date() -> None:
@@ -10,7 +11,7 @@ def test_the_page_is_up_to_date() -> None:
 
 
 def test_every_command_has_a_section_in_the_guide_and_no_other_has() -> None:
-    named = [match["name"] for match in reference.SECTION.finditer(reference.GUIDE.read_text("utf-8"))]
+    named = [match["name"] for match in guide.SECTION.finditer(guide.FILE.read_text("utf-8"))]
     assert sorted(named) == sorted(set(re.findall(r"^## (\S+)$", reference.page(), re.MULTILINE)))
 
 

@@ -1,0 +1,1 @@
+"""Published adapters, and the moves of a champion by hand."""

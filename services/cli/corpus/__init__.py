@@ -1,0 +1,1 @@
+"""Bring code in, and see what became of it."""

@@ -1,0 +1,1 @@
+"""Judge what came of it: verdicts, comparisons, experiments, the gate's errors."""

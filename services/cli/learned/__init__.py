@@ -1,0 +1,1 @@
+"""Ask what an adapter has learned and who has learned a file; take code back."""

@@ -1,0 +1,1 @@
+"""Watch and set up: states, logs, events, alerts, webhooks, settings."""

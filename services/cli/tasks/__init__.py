@@ -1,0 +1,1 @@
+"""Tasks for reinforcement: sets of them, and benchmarks made into sets."""

@@ -1,0 +1,1 @@
+"""Use an adapter: write with it, serve it, merge it, and measure that it answers alike everywhere."""
