@@ -7,8 +7,8 @@ with `time`, `level`, `service`, `logger`, `message`, `exception` where there is
 
 Where the lines go is for who starts the process. `ratchet up` sends those of each part to the file
 `<part>.log` in LOGS_DIR (`up.log`, `postgres.log`, …) and keeps it small while it grows
-(services/cli/rotation.py): what was written is copied to `<part>.log.1`, the older copies move on to `.2` and
-`.3`, and `<part>.log` itself is emptied in place, so that it stays the same file to all who write to it.
+(services/cli/stack/rotation.py): what was written is copied to `<part>.log.1`, the older copies move on to
+`.2` and `.3`, and `<part>.log` itself is emptied in place, so that it stays the same file to all who write.
 `.1` always is a new file (inode). Who follows a log and finds another `.1` than before reads that one from
 where it had come to, and then `<part>.log` from its beginning.
 """

@@ -56,7 +56,7 @@ class RequestKind(StrEnum):
     TRAIN = "train"  # begin a round with the new contents there are, however few
     PAUSE = "pause"  # begin none until `resume`; one that runs goes on
     RESUME = "resume"
-    PROMOTE = "promote"  # the moves of a champion: services/trainer/promotions.py
+    PROMOTE = "promote"  # the moves of a champion: services/trainer/promotions/
     REJECT = "reject"
     ROLLBACK = "rollback"
     PIN = "pin"

@@ -4,59 +4,29 @@ Every name is listed in `.env.example`. A name that is almost one of them, or a 
 be, is a ConfigurationError that names the nearest valid one.
 """
 
-import base64
 import difflib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
-from urllib.parse import parse_qsl, unquote, urlsplit
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SecretStr,
-    ValidationError,
-    field_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 
 from services.core.errors import ConfigurationError
-from services.core.models import EVENT_GROUPS
+from services.core.setting_values import (
+    Addresses,
+    EventGroups,
+    Listed,
+    SigningSecret,
+    Token,
+    secret_parts,
+    split_list,
+)
+from services.core.target import Target, from_url
 
 PROJECT = Path(__file__).resolve().parents[2]  # where sql/ and recipes/ are
 SIMILAR = 0.86  # difflib ratio above which an unknown name is taken for a slip of the pen
 REDACTED = "***"
-SHORTEST_TOKEN = 24  # characters, of the dashboard
-SHORTEST_SECRET = 8  # characters; a log without every `api` or `hook` in it would be hard to read
-
-
-class Target(BaseModel):
-    """Where PostgreSQL is and as whom to log in."""
-
-    model_config = ConfigDict(frozen=True)
-    host: str
-    port: int = Field(ge=1, le=65535)
-    dbname: str
-    user: str
-    password: SecretStr
-
-    def __str__(self) -> str:
-        return f"{self.user}@{self.host}:{self.port}/{self.dbname}"
-
-
-def split_list(value: str) -> tuple[str, ...]:
-    """A list in one setting: its items between commas."""
-    return tuple(filter(None, map(str.strip, value.split(","))))
-
-
-def _split(value: object) -> object:
-    return split_list(value) if isinstance(value, str) else value
-
-
-Listed = Annotated[tuple[str, ...], BeforeValidator(_split)]
 
 
 class Settings(BaseModel):
@@ -133,9 +103,9 @@ class Settings(BaseModel):
     wandb_mode: str | None = Field(default=None, pattern="^(online|offline|disabled)$")
 
     # Webhooks: where events are sent
-    webhook_urls: SecretStr | None = None  # between commas; a path or a query may be a password
-    webhook_secret: SecretStr | None = None  # whsec_…, that messages are signed with
-    webhook_events: Listed = ("promotion", "refusal", "rollback", "failure", "forgetting", "stall")
+    webhook_urls: Addresses | None = None  # between commas
+    webhook_secret: SigningSecret | None = None  # that messages are signed with
+    webhook_events: EventGroups = ("promotion", "refusal", "rollback", "failure", "forgetting", "stall")
     webhook_format: str = Field(default="standard", pattern="^(standard|slack)$")
 
     # Serving
@@ -150,54 +120,14 @@ class Settings(BaseModel):
     metrics_port: int = Field(default=8090, ge=1, le=65535)
     metrics_trusted_hosts: Listed = ()  # names in addresses, beside its own
     metrics_show_code: bool = True
-    dashboard_token: SecretStr | None = None  # for every write; None: nothing can be written through it
+    dashboard_token: Token | None = None  # for every write; None: nothing can be written through it
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
     log_format: str = Field(default="text", pattern="^(text|json)$")
 
-    @field_validator("webhook_urls")
-    @classmethod
-    def _are_addresses(cls, value: SecretStr | None) -> SecretStr | None:
-        for number, url in enumerate(split_list("" if value is None else value.get_secret_value()), 1):
-            if not _is_address(url):
-                raise ValueError(f"address {number} of them is not https://HOST/PATH, nor http://HOST/PATH")
-        return value
-
-    @field_validator("dashboard_token")
-    @classmethod
-    def _is_hard_to_guess(cls, value: SecretStr | None) -> SecretStr | None:
-        """Who has it moves champions; it may travel in a header, and no space around it counts."""
-        token = None if value is None else value.get_secret_value().strip()
-        if token is not None and not (
-            len(token) >= SHORTEST_TOKEN and token.isascii() and token.isprintable()
-        ):
-            raise ValueError(
-                f"must have {SHORTEST_TOKEN} or more ASCII characters (`openssl rand -hex 24` makes one)"
-            )
-        return None if token is None else SecretStr(token)
-
-    @field_validator("webhook_secret")
-    @classmethod
-    def _is_signing_secret(cls, value: SecretStr | None) -> SecretStr | None:
-        """As Standard Webhooks has it: whsec_ and the base64 of 24 to 64 bytes."""
-        if value is not None:
-            prefix, _, encoded = value.get_secret_value().strip().partition("_")
-            try:
-                size = len(base64.b64decode(encoded, validate=True))
-            except ValueError:
-                size = 0
-            if prefix != "whsec" or not 24 <= size <= 64:
-                raise ValueError(
-                    "must be whsec_ and 24 to 64 random bytes in base64"
-                    ' (echo "whsec_$(head -c 32 /dev/urandom | base64)" makes one)'
-                )
-        return value
-
-    @field_validator("webhook_events")
-    @classmethod
-    def _are_event_groups(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if unknown := [name for name in value if name not in EVENT_GROUPS]:
-            raise ValueError(f"{', '.join(unknown)}: expected some of {', '.join(EVENT_GROUPS)}")
-        return value
+    @property
+    def hub_token(self) -> str | None:
+        """The model hub's, in the clear."""
+        return None if self.hf_token is None else self.hf_token.get_secret_value()
 
     @property
     def recipe_overrides(self) -> dict[str, int | float | bool]:
@@ -208,7 +138,7 @@ class Settings(BaseModel):
     def database(self) -> Target:
         """Where to log in; raises ConfigurationError when there is no password to do it with."""
         if self.database_url is not None:
-            return _target_from_url(self.database_url.get_secret_value())
+            return from_url(self.database_url.get_secret_value())
         password = self.postgres_password
         if password is None and self.postgres_password_file is not None:
             try:
@@ -236,33 +166,12 @@ class Settings(BaseModel):
         held = [getattr(self, name) for name in type(self).model_fields]
         values = [secret.get_secret_value() for secret in held if isinstance(secret, SecretStr)]
         if self.webhook_urls is not None:
-            values += _secret_parts(split_list(self.webhook_urls.get_secret_value()))
+            values += secret_parts(split_list(self.webhook_urls.get_secret_value()))
         try:
             values.append(self.database().password.get_secret_value())
         except ConfigurationError:
             pass
         return [value for value in values if value]
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return False
-    printable = url.isascii() and url.isprintable() and " " not in url
-    return printable and parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0
-
-
-def _secret_parts(urls: Iterable[str]) -> list[str]:
-    """Of webhook URLs, each whole, and what may be a password in it: a chat's is in the path."""
-    parts = []
-    for url in urls:
-        split = urlsplit(url)
-        values = [value for _, value in parse_qsl(split.query)]
-        secret = (split.password, unquote(split.password or ""), split.query, *values, split.path.strip("/"))
-        parts += [url, *(part for part in secret if part and len(part) >= SHORTEST_SECRET)]
-    return parts
 
 
 RECIPE_OVERRIDES = (
@@ -317,33 +226,3 @@ def _explain(error: ErrorDetails, values: Mapping[str, str]) -> str:
     secret = "SecretStr" in str(Settings.model_fields[field].annotation)
     value = REDACTED if secret else values.get(field)
     return f"{field.upper()}={value!r}: {error['msg']} (.env.example says what it means)"
-
-
-def _target_from_url(url: str) -> Target:
-    """postgres[ql]://user:password@host[:port]/name; the message never repeats the password."""
-    wanted = "DATABASE_URL must read postgresql://USER:PASSWORD@HOST[:PORT]/NAME"
-    try:
-        parts = urlsplit(url)
-        port = parts.port or 5432
-    except ValueError as exc:
-        raise ConfigurationError(f"{wanted} ({exc})") from exc
-    missing = [
-        what
-        for what, there in (
-            ("scheme postgresql://", parts.scheme in ("postgres", "postgresql")),
-            ("user", parts.username),
-            ("password", parts.password),
-            ("host", parts.hostname),
-            ("database name", parts.path.strip("/")),
-        )
-        if not there
-    ]
-    if missing:
-        raise ConfigurationError(f"{wanted}: {', '.join(missing)} missing")
-    return Target(
-        host=str(parts.hostname),
-        port=port,
-        dbname=unquote(parts.path.strip("/")),
-        user=unquote(str(parts.username)),
-        password=SecretStr(unquote(str(parts.password))),
-    )

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from services.processor import store
 from services.processor.claims import Claim, Entry
 from services.processor.judge import judge_path
 from services.processor.judging import Judge
@@ -16,6 +15,7 @@ from services.processor.sources import source
 from services.processor.sources.reading import VANISHED, Reader
 from services.processor.sources.source import Source
 from services.processor.stages import licence
+from services.processor.store.storing import File
 from services.processor.values import Draft, Judgement, Outcome, Parsed, Read, Rejection
 
 
@@ -112,11 +112,11 @@ class Lot:
     def __init__(self, claim: Claim) -> None:
         self._claim = claim
         self._entries = {entry.found.path: entry for entry in claim.entries}
-        self._files: dict[str, store.File] = {}
+        self._files: dict[str, File] = {}
         self.drafts: dict[bytes, Draft] = {}
 
     @property
-    def files(self) -> list[store.File]:
+    def files(self) -> list[File]:
         return list(self._files.values())
 
     def refuse(self, entry: Entry, refusal: Rejection) -> None:
@@ -174,7 +174,7 @@ class Lot:
         self, entry: Entry, size_bytes: int, mtime_ns: int, language: str | None, outcome: bytes | Rejection
     ) -> None:
         path = entry.found.path
-        self._files[path] = store.File(path, size_bytes, mtime_ns, language, outcome, entry.is_known)
+        self._files[path] = File(path, size_bytes, mtime_ns, language, outcome, entry.is_known)
 
 
 def lot_of(claim: Claim, looks: Sequence[Looked]) -> Lot:

@@ -11,12 +11,14 @@ from pathlib import Path
 from services.core.db import Database, Transaction
 from services.core.errors import DatabaseUnavailableError
 from services.core.process import failpoint
-from services.processor import claims, forgotten, store
+from services.processor import claims, forgotten
 from services.processor.claims import Claim
 from services.processor.judging import Judge, JudgeNotReadyError
 from services.processor.look import FirstLook, Looker, Lot, lot_of
 from services.processor.reasons import Reason
 from services.processor.rules import Rules
+from services.processor.store.stored import Stored, decide, look_up
+from services.processor.store.storing import Storing
 from services.processor.values import Outcome, Rejection, Unit
 
 log = logging.getLogger(__name__)
@@ -64,30 +66,30 @@ class Pipeline:
     def _work(self, transaction: Transaction, claim: Claim) -> Outcome:
         lot = lot_of(claim, self._looker.look(claim))
         failpoint("processor.after_read")
-        units = self._parse(lot, store.look_up(transaction, lot.drafts))
+        units = self._parse(lot, look_up(transaction, lot.drafts))
         transaction.execute("lock_store")
         forgotten.bar(transaction, claim.source, lot)
         while True:  # what is stored may have changed since; ends at the latest with no draft left
-            stored = store.look_up(transaction, lot.drafts)
-            decision = store.decide(lot.drafts, stored)
+            stored = look_up(transaction, lot.drafts)
+            decision = decide(lot.drafts, stored)
             unparsed = {a for a in decision.kept if not stored.has(a) and a not in units}
             if not unparsed:
                 break
             claims.put(transaction, claim.source_id, lot.put_off(unparsed))
-        store.Storing(transaction, claim.source_id, self._digest, lot.drafts, units, stored, decision).run(
+        Storing(transaction, claim.source_id, self._digest, lot.drafts, units, stored, decision).run(
             lot.files
         )
         claims.finish(transaction, claim)
         return lot.outcome(decision.rejected)
 
-    def _parse(self, lot: Lot, stored: store.Stored) -> dict[bytes, Sequence[Unit]]:
+    def _parse(self, lot: Lot, stored: Stored) -> dict[bytes, Sequence[Unit]]:
         """The units of every draft that may be kept; those that no parser accepts are refused.
 
         Of the stored ones those are parsed whose units are to be fingerprinted, and none is refused.
         A draft that loses against a stored text is not parsed, one that loses against another draft is:
         the winner may turn out not to parse.
         """
-        decision = store.decide(lot.drafts, stored)
+        decision = decide(lot.drafts, stored)
         wanted = [
             draft
             for address, draft in lot.drafts.items()
@@ -118,8 +120,8 @@ class Pipeline:
                 return lot.outcome({})
             refusal = Rejection(Reason.JUDGE_CRASHED, f"could not be stored: {type(exc).__name__}"[:200])
             lot.refuse(claim.entries[0], refusal)
-            nothing = store.look_up(transaction, {})
-            store.Storing(
-                transaction, claim.source_id, self._digest, {}, {}, nothing, store.decide({}, nothing)
-            ).run(lot.files)
+            nothing = look_up(transaction, {})
+            Storing(transaction, claim.source_id, self._digest, {}, {}, nothing, decide({}, nothing)).run(
+                lot.files
+            )
         return lot.outcome({})

@@ -5,58 +5,30 @@ page of rows and a directory's names, whatever the size of the source.
 """
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 
 from services.core.db import Database, Transaction
-from services.processor import claims, forgotten, store
+from services.processor import claims, forgotten
 from services.processor.claims import Entry
+from services.processor.comparison import Comparison
 from services.processor.forgotten import Tombstones
 from services.processor.past import Past, Read
 from services.processor.progress import Progress
-from services.processor.reasons import BY_THE_WALK, TRIED_AGAIN
 from services.processor.rules import Rules
 from services.processor.sources import git, licence_files, options, source
-from services.processor.sources.archives import ITSELF
 from services.processor.sources.options import Options
 from services.processor.sources.source import Source
 from services.processor.sources.walk import Walk
-from services.processor.values import Found, Known, Rejection
+from services.processor.store import known, leaving
+from services.processor.tally import Tally
+from services.processor.values import Known
 
 MAX_WAITING = 64  # chunks of a source that wait to be taken; the walk pauses while there are more
 WAIT = 0.05  # seconds between two looks whether others have finished their chunks
 RETIRED_AT_ONCE = 5_000  # files
 LOOKS = 100  # of a source that are remembered
-
-
-@dataclass
-class Tally:
-    """What one scan of a source came to."""
-
-    source: str  # printable
-    stored: int = 0  # paths that hold a content now
-    rejected: Counter[str] = field(default_factory=Counter)  # by reason
-    unchanged: int = 0
-    retired: int = 0
-    renamed: int = 0
-    seconds: float = 0.0
-    complete: bool = False  # walked to its end
-    again: bool = False  # near duplicates of what is gone are to be judged again
-    directories: list[str] = field(default_factory=list)  # that were listed, below the source
-
-    @property
-    def changed(self) -> bool:
-        return bool(self.stored or self.rejected or self.retired)
-
-    def __str__(self) -> str:
-        reasons = ", ".join(f"{reason} {count}" for reason, count in self.rejected.most_common())
-        return (
-            f"{self.source}: {self.stored} stored, {self.rejected.total()} rejected"
-            f"{f' ({reasons})' if reasons else ''}, {self.unchanged} unchanged, {self.retired} retired"
-            f"{f', {self.renamed} renamed' if self.renamed else ''} in {self.seconds:.1f} s"
-        )
 
 
 class SourceScan:
@@ -86,7 +58,6 @@ class SourceScan:
         self._stop = stop
         self._tally = Tally(found.printable)
         self._forgotten = Tombstones()  # of this source, as the scan begins
-        self._unlisted: list[str] = []  # directories of which nothing is known now
         self._has_changed = False  # something was left to be read
         self._vanished: list[int] = []  # files to be retired
         self._retired: list[int] = []
@@ -155,9 +126,7 @@ class SourceScan:
         """Cut what is new or changed into chunks. Those of an earlier walk that broke off come first."""
         while self._database.run(self._withdraw, stop=self._stop) and not self._stop():
             self._wait()
-        is_stream = self._source.kind in source.STREAMS
-        entries = self._members(chosen) if is_stream else self._changed(chosen)
-        for chunk in claims.chunks(entries):
+        for chunk in claims.chunks(self._entries(chosen)):
             self._has_changed = True
             put = partial(claims.put, source_id=self._source_id, entries=chunk)
             self._database.run(put, stop=self._stop)
@@ -165,64 +134,28 @@ class SourceScan:
             while self._database.run(self._left, stop=self._stop) > self._most_waiting and not self._stop():
                 self._wait()
 
-    def _changed(self, chosen: Options) -> Iterator[Entry]:
-        """A tree beside its rows: yields what is new or changed and notes what is gone."""
+    def _entries(self, chosen: Options) -> Iterator[Entry]:
+        """What is new or changed, in the order in which it is met; what is gone is noted."""
+        compared = Comparison(self._known(), self._forgotten, self._digest, self._note_vanished, self._stop)
+        if self._source.kind in source.STREAMS:
+            yield from compared.archive(source.stream(self._source, chosen))
+            return
         walk = self._walk(chosen)
-        known = self._known()
-        row = next(known, None)
-        for entry in walk:
-            if self._stop():
-                return
-            found = self._forgotten.marked(entry)
-            self._unlisted = walk.unlisted
-            while row is not None and row.path < found.path:
-                self._note_vanished(row)
-                row = next(known, None)
-            is_known = row is not None and row.path == found.path
-            if row is not None and is_known and _is_unchanged(found, row, self._digest):
-                self._tally.unchanged += 1
-            else:
-                yield Entry(found, is_known)
-            if is_known:
-                row = next(known, None)
+        yield from compared.tree(walk)
+        self._tally.unchanged = compared.unchanged
         self._tally.directories = walk.directories
-        while row is not None:
-            self._note_vanished(row)
-            row = next(known, None)
-
-    def _members(self, chosen: Options) -> Iterator[Entry]:
-        """An archive, whose members come in its own order: yields all and notes what is gone."""
-        known = {row.path: row for row in self._known()}
-        read_to_its_end = True
-        for member, data in source.stream(self._source, chosen):
-            if self._stop():
-                return
-            found = self._forgotten.marked(member)
-            is_known = known.pop(found.path, None) is not None
-            if found.refused is not None and member.refused is None:
-                yield Entry(found, is_known)
-            elif isinstance(data, Rejection):
-                read_to_its_end &= found.path != ITSELF
-                yield Entry(replace(found, refused=data), is_known)
-            else:
-                yield Entry(found, is_known, data)
-        if read_to_its_end:  # else what did not come may well be there, as in one that is being copied
-            for row in known.values():
-                self._note_vanished(row)
 
     def _known(self) -> Iterator[Known]:
         page: list[Known] = []
-        while not page or len(page) == store.KNOWN_PAGE:
+        while not page or len(page) == known.KNOWN_PAGE:
             after = page[-1].path if page else ""
-            following = partial(store.known_files, source_id=self._source_id, after=after)
+            following = partial(known.known_files, source_id=self._source_id, after=after)
             page = self._database.run(following, stop=self._stop)
             yield from page
             if not page:
                 return
 
     def _note_vanished(self, row: Known) -> None:
-        if row.retired or row.path.startswith(tuple(self._unlisted)):
-            return
         self._vanished.append(row.id)
         if len(self._vanished) >= RETIRED_AT_ONCE:
             self._retire()
@@ -247,7 +180,7 @@ class SourceScan:
         if not self._vanished:
             return
         vanished, self._vanished = self._vanished, []
-        self._tally.again |= self._database.run(lambda tx: store.retire(tx, vanished), stop=self._stop)
+        self._tally.again |= self._database.run(lambda tx: leaving.retire(tx, vanished), stop=self._stop)
         self._tally.retired += len(vanished)
         self._retired += vanished
 
@@ -301,12 +234,3 @@ class Row:
 
 def _now(transaction: Transaction) -> object:
     return transaction.value("database_now")
-
-
-def _is_unchanged(found: Found, known: Known, rules: int) -> bool:
-    """Whether what the database knows still holds, without a look at the bytes."""
-    if known.retired or (found.size_bytes, found.mtime_ns) != (known.size_bytes, known.mtime_ns):
-        return False
-    if found.refused is not None:
-        return known.reason == found.refused.reason
-    return known.rules == rules and known.reason not in BY_THE_WALK and known.reason not in TRIED_AGAIN

@@ -13,15 +13,17 @@ from services.core.errors import ConfigurationError, DatabaseUnavailableError
 from services.core.models import ServiceState
 from services.core.process import StopSignal
 from services.core.settings import Settings
-from services.processor import crew, store
+from services.processor import crew
 from services.processor.heartbeat import Heartbeat
 from services.processor.pipeline import Pipeline
 from services.processor.progress import Progress
 from services.processor.rules import Rules
-from services.processor.scan import SourceScan, Tally
+from services.processor.scan import SourceScan
 from services.processor.sources import source
 from services.processor.sources.options import SUFFIX
 from services.processor.sources.source import Source
+from services.processor.store import known, leaving
+from services.processor.tally import Tally
 from services.processor.watch import Watcher
 
 log = logging.getLogger(__name__)
@@ -174,12 +176,12 @@ class Worker:
 
     def _retire_absent(self) -> None:
         """Retire the files of sources that are no longer in the ingest folder."""
-        for name in self._database.run(store.live_sources, stop=self._told_to_stop):
+        for name in self._database.run(known.live_sources, stop=self._told_to_stop):
             if self._is_present(name):
                 continue
             with self._database.exclusive(f"source:{name}") as held:
                 if held and not self._is_present(name):  # nor did another processor just find it there
-                    retire = partial(store.retire_source, name=name)
+                    retire = partial(leaving.retire_source, name=name)
                     count = self._database.run(retire, stop=self._told_to_stop)
                     log.info("%s: gone from the ingest folder, %d files retired", name, count)
 

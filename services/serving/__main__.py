@@ -12,8 +12,9 @@ from services.core.errors import ConfigurationError
 from services.core.process import die_with_parent
 from services.core.settings import Settings, from_environment
 from services.serving.backend import Backend
-from services.serving.follower import Follower, Policy
+from services.serving.follower import Follower
 from services.serving.front import create_app
+from services.serving.shelf import Policy
 
 GRACE = 10  # seconds that answers under way have to end after SIGTERM
 

@@ -10,16 +10,17 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from services.core.errors import ServingError
-from services.serving import adapters, loading
+from services.serving import adapters
 from services.serving.adapters import BASE, Served
 from services.serving.backend import Backend, BackendUnavailableError
 from services.serving.names import Name, parse
+from services.serving.shelf import Policy, Shelf
 from services.trainer.parity import record
 
 log = logging.getLogger(__name__)
@@ -27,23 +28,6 @@ LOOK_SECONDS = 0.1  # between two looks at a link
 CHECK_SECONDS = 5.0  # between two looks at what the server has: it may have been started again
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0  # seconds before an adapter that was refused is tried again
 KEPT_SECONDS = 300.0  # that an adapter asked for by name stays loaded
-
-
-@dataclass(frozen=True)
-class Policy:
-    """What may be served."""
-
-    max_rank: int  # the server's --max-lora-rank
-    without_parity: bool  # whether an adapter goes live whose parity was not measured
-
-
-@dataclass
-class Loaded:
-    """A release in the server's memory: an adapter, or all of a team's."""
-
-    adapter: Served
-    users: int = 0  # answers that are being written
-    until: float = 0.0  # monotonic seconds; how long it stays without users, unless it is live
 
 
 @dataclass(frozen=True)
@@ -61,18 +45,15 @@ class Follower:
         self.track = track_dir.name
         self._dir = track_dir
         self._backend = backend
-        self._policy = policy
-        self._loaded: dict[str, Loaded] = {}  # by the adapter's name
+        self._shelf = Shelf(track_dir, backend, policy)
         self._live: str | None = None  # an adapter's name; None: the base model
         self._began = False  # whether `_live` was ever settled
         self._since = _now()
-        self._base_root: str | None = None  # what the server was started with; None: it was never reached
         self._problem: str | None = None  # why `current` is not live
         self._unreachable: str | None = None
         self._tried: str | None = None  # what `current` named when the problem came up
         self._next_try, self._wait = 0.0, FIRST_WAIT  # monotonic seconds, seconds
         self._next_check = 0.0  # monotonic seconds
-        self._changing = asyncio.Lock()  # one load or unload at a time
 
     # asked by the front
 
@@ -92,9 +73,9 @@ class Follower:
         if wanted is None or name is None:
             yield Answering(BASE, None)
             return
-        if name not in self._loaded or (by_name and not adapters.is_offered(self._dir, name)):
-            await self._load(name)
-        loaded = self._loaded[name]
+        if name not in self._shelf.loaded or (by_name and not adapters.is_offered(self._dir, name)):
+            await self._shelf.load(name)
+        loaded = self._shelf.loaded[name]
         model = loaded.adapter.model(wanted.role)
         loaded.users += 1
         try:
@@ -106,8 +87,7 @@ class Follower:
 
     async def load_again(self, adapter: Served) -> None:
         """The server does not know the adapter any more: it was started again."""
-        async with self._changing:
-            await loading.load(self._backend, adapter)
+        await self._shelf.load_again(adapter)
 
     def models(self) -> list[str]:
         """The names that can be asked, those that follow `current` first."""
@@ -122,7 +102,7 @@ class Follower:
     @property
     def healthy(self) -> bool:
         """Whether the server answers."""
-        return self._base_root is not None and self._unreachable is None
+        return self._shelf.base is not None and self._unreachable is None
 
     @property
     def ready(self) -> bool:
@@ -131,7 +111,7 @@ class Follower:
 
     def status(self) -> dict[str, Any]:
         """What is served and why; for people and probes."""
-        live = self._loaded[self._live].adapter if self._live is not None else None
+        live = self._shelf.loaded[self._live].adapter if self._live is not None else None
         return {
             "status": self._state(),
             "track": self.track,
@@ -144,7 +124,7 @@ class Follower:
             "current": adapters.current(self._dir) or BASE,
             "problem": self._unreachable or self._problem,
             "server": self._backend.url,
-            "loaded": {loaded.adapter.name: loaded.users for loaded in self._loaded.values()},
+            "loaded": {loaded.adapter.name: loaded.users for loaded in self._shelf.loaded.values()},
         }
 
     def _state(self) -> str:
@@ -176,7 +156,7 @@ class Follower:
             self._problem, self._next_try, self._wait = None, 0.0, FIRST_WAIT
         else:
             await self._move(wanted)
-        await self._let_go()
+        await self._shelf.let_go(self._live)
 
     async def _move(self, wanted: str | None) -> None:
         """Make it live; while that fails the one before answers on."""
@@ -185,7 +165,7 @@ class Follower:
         self._tried = wanted
         try:
             if wanted is not None:
-                await self._load(wanted)
+                await self._shelf.load(wanted)
         except ServingError as exc:
             if str(exc) != self._problem:
                 log.error("%s goes on with %s: %s", self.track, self._words(), exc)
@@ -198,18 +178,11 @@ class Follower:
             return
         before = self._words()
         self._live, self._began, self._problem, self._since = wanted, True, None, _now()
-        words = "" if wanted is None else f"; {record.said(self._loaded[wanted].adapter.parity)}"
+        words = "" if wanted is None else f"; {record.said(self._shelf.loaded[wanted].adapter.parity)}"
         log.info("%s is answered by %s now, before it was %s%s", self.track, wanted or BASE, before, words)
 
     def _words(self) -> str:
         return (self._live or BASE) if self._began else "nothing"
-
-    def _check_parity(self, adapter: Served) -> None:
-        if adapter.parity is None and not self._policy.without_parity:
-            raise ServingError(
-                f"parity of {adapter} is not measured: run `ratchet parity {adapter.name}`, or set"
-                " SERVE_WITHOUT_PARITY=true"
-            )
 
     def _parsed(self, asked: str) -> Name:
         name = parse(self.track, asked)
@@ -221,60 +194,10 @@ class Follower:
             )
         return name
 
-    async def _load(self, name: str) -> None:
-        """Have the adapter in the server's memory. Raises ServingError when it cannot be."""
-        async with self._changing:
-            found = await asyncio.to_thread(adapters.open_adapter, self._dir, name, self._policy.max_rank)
-            if name in self._loaded:
-                self._loaded[name].adapter = found  # its parity may have been measured meanwhile
-                return
-            self._check_base(found)
-            self._check_parity(found)
-            began = time.perf_counter()
-            await loading.load(self._backend, found)
-            self._loaded[name] = Loaded(found)
-            log.info("loaded %s in %.2f s from %s", found, time.perf_counter() - began, found.folder)
-
-    def _check_base(self, adapter: Served) -> None:
-        """A hub id or a wheel's file can be compared; what a folder holds, only the server knows."""
-        served, wanted = self._base_root, adapter.base_model
-        comparable = served and not any(name.startswith(("/", ".")) for name in (served, wanted))
-        if comparable and served != wanted:
-            raise ServingError(
-                f"{adapter} is an adapter of {wanted}, and the server was started with {served}"
-            )
-
-    async def _let_go(self) -> None:
-        """Unload what is neither live nor used nor was asked for lately; and what is not offered any more."""
-        now = time.monotonic()
-        for name, loaded in list(self._loaded.items()):
-            wanted = name == self._live or loaded.users
-            if wanted or (now < loaded.until and adapters.is_offered(self._dir, name)):
-                continue
-            async with self._changing:
-                if loaded.users or name == self._live:
-                    continue
-                del self._loaded[name]
-                await loading.unload(self._backend, loaded.adapter)
-
     async def _check_server(self) -> None:
-        """What it has loaded: nothing, when it was started again; then the live adapter is loaded anew."""
+        """Whether it answers, and has what it is to have."""
         try:
-            there = await self._backend.models()
-            if BASE not in there:
-                raise BackendUnavailableError(
-                    f"{self._backend.url} serves {', '.join(there) or 'nothing'}: start it with"
-                    f" --served-model-name {BASE}"
-                )
-            self._base_root = there[BASE]
-            for loaded in list(self._loaded.values()):
-                was = loaded.adapter
-                parity = record.of_release(self._dir, was.name, was.roles)  # measured meanwhile
-                loaded.adapter = replace(was, parity=parity)
-                if not was.parts.keys() <= there.keys():
-                    await self.load_again(loaded.adapter)
-            for model in there:
-                await self._forget_unknown(model)
+            await self._shelf.reconcile()
         except ServingError as exc:
             if str(exc) != self._unreachable:
                 log.warning("%s", exc)
@@ -284,19 +207,6 @@ class Follower:
         if self._unreachable is not None:
             log.info("%s answers", self._backend.url)
         self._unreachable = None
-
-    async def _forget_unknown(self, model: str) -> None:
-        """An adapter of this track that an earlier front had loaded."""
-        name = parse(self.track, model)
-        if name is None or name.release is None:
-            return
-        if name.release == adapters.current(self._dir) or name.release in self._loaded:
-            return
-        if name.role is not None and name.role not in adapters.roles(self._dir, name.release):
-            return  # of another track, whose name begins like this one's
-        async with self._changing:
-            if name.release not in self._loaded:
-                await self._backend.unload(model)
 
 
 def _now() -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from services.core.errors import CanaryError, PublishError
 from services.core.models import Json
 from services.core.settings import from_environment
-from services.trainer import publish
+from services.trainer import libraries, publish
 
 PASSED, FAILED, UNTRIED = 0, 1, 2  # exit status
 
@@ -28,6 +28,7 @@ def tried(folder: Path) -> tuple[int, Json]:
     """The exit status and what is printed. Damaged files are told before anything heavy is loaded."""
     try:
         manifest = publish.verify(folder)
+        libraries.load()
         from services.trainer.canary_suite import run
 
         nats = run(folder, manifest, from_environment())

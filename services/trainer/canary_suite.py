@@ -130,7 +130,7 @@ def _tried(base: Any, folder: Path, manifest: Json) -> Any:
 
 def _base(folder: Path, manifest: Json, recipe: Recipe, settings: Settings) -> tuple[Any, Any]:
     """The base model, or the whole one that was published, and the published tokenizer."""
-    token = settings.hf_token.get_secret_value() if settings.hf_token else None
+    token = settings.hub_token
     published = model.Source(str(folder), None)
     source = published
     if manifest["kind"] != "model":

@@ -33,8 +33,7 @@ class Context:
     @property
     def token(self) -> str | None:
         """For the model hub."""
-        secret = self.settings.hf_token
-        return None if secret is None else secret.get_secret_value()
+        return self.settings.hub_token
 
     @property
     def first_books(self) -> Books:

@@ -21,7 +21,8 @@ import torch
 from services.core.errors import ConfigurationError, PublishError
 from services.core.models import Json
 from services.core.settings import Settings, from_environment
-from services.trainer import answering, inquiry, subjects
+from services.trainer import inquiry, subjects
+from services.trainer.answering import loading
 from services.trainer.merging import merge
 from services.trainer.merging.stored import stored
 from services.trainer.subjects import Subject
@@ -76,14 +77,14 @@ def whole_model(subject: Subject, settings: Settings, beside: Path) -> Iterator[
     if subject.kind == "model" and subject.folder is not None:
         yield subject.folder
         return
-    base = stored(answering.source_of(subject, settings), _token(settings))
+    base = stored(loading.source_of(subject, settings), settings.hub_token)
     if subject.folder is None:
         yield base.folder
         return
     with TemporaryDirectory(prefix=".ratchet-gguf-", dir=beside) as temporary:
         folder = Path(temporary)
         merge.prepared(base, subject.folder).write(folder)
-        answering.load_tokenizer(subject, settings).save_pretrained(folder)
+        loading.load_tokenizer(subject, settings).save_pretrained(folder)
         yield folder
 
 
@@ -134,10 +135,6 @@ def check_room(folder: Path, target: Path, kind: str) -> None:
         raise PublishError(
             f"{target} needs about {need / 2**30:.1f} GiB and {free / 2**30:.1f} GiB are free: make room"
         )
-
-
-def _token(settings: Settings) -> str | None:
-    return settings.hf_token.get_secret_value() if settings.hf_token else None
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
-"""Starts a round's processes: `python -m services.trainer.launch`, with torchrun's options.
+"""Starts processes with a model: `python -m services.trainer.launch`, with torchrun's options.
 
-One process on one machine needs no agent beside it: the round runs right here. Otherwise torchrun without
-its tracebacks: a worker that failed has said why in its own words; a stop in good order is no failure.
+One process on one machine needs no agent beside it: its module runs right here, with the libraries that it
+imports loaded sooner than it would itself (`libraries`). Otherwise torchrun without its tracebacks: a worker
+that failed has said why in its own words; a stop in good order is no failure.
 """
 
 import argparse
 import runpy
 import sys
+
+from services.trainer import libraries
 
 
 def main() -> int:
@@ -18,6 +21,7 @@ def main() -> int:
     known, _ = options.parse_known_args()
     if (known.nproc_per_node, known.nnodes) == ("1", "1") and known.module:
         sys.argv = [known.module]
+        libraries.load()
         runpy.run_module(known.module, run_name="__main__", alter_sys=True)
         return 0  # a module that has a status leaves with it
     return _torchrun()

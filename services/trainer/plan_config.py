@@ -26,7 +26,7 @@ def read_config(recipe: Recipe, cache: Path, token: str | None = None) -> Mappin
     if base.startswith(("/", "./", "../")):
         return _from(Path(base, CONFIG), base)
     if base.startswith(WHEEL):
-        path = cache / "models" / Path(base).stem / CONFIG  # as services/trainer/model.py converts it
+        path = cache / "models" / Path(base).stem / CONFIG  # as services/trainer/model/locate.py converts it
     else:
         path = cached_config(base, recipe.revision, hub_cache(cache))
     if path.is_file():
@@ -39,7 +39,7 @@ def read_config(recipe: Recipe, cache: Path, token: str | None = None) -> Mappin
 
 
 def hub_cache(cache: Path) -> Path:
-    """Where rounds keep what the hub sent (services/trainer/daemon.py)."""
+    """Where rounds keep what the hub sent (services/trainer/daemon/child.py)."""
     if hub := os.environ.get("HF_HUB_CACHE"):
         return Path(hub)
     return Path(os.environ.get("HF_HOME") or cache / "huggingface") / "hub"

@@ -13,7 +13,7 @@ from services.core.errors import ConfigurationError, ModelNotFoundError, Publish
 from services.core.models import Json
 from services.core.settings import Settings
 from services.trainer import publish, vetting
-from services.trainer.promotions import BASE
+from services.trainer.promotions.line import BASE
 from services.trainer.recipes import files as recipe_files
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.reinforcement.profiles import Profile
@@ -89,13 +89,18 @@ def resolve(name: str, settings: Settings, recipe: Recipe | None = None) -> Subj
     return _foreign(name, folder.resolve(), recipe)
 
 
-def champion_folder(adapters_dir: Path, recipe: Recipe) -> Path:
-    """Where the recipe's champion lies. Raises ConfigurationError without one."""
+def champion_folder(
+    adapters_dir: Path, recipe: Recipe, otherwise: str = "name another adapter, or ask `base`"
+) -> Path:
+    """Where the recipe's champion lies.
+
+    Raises ConfigurationError without one: train until there is one, or do `otherwise`.
+    """
     current = adapters_dir / recipe.name / publish.CURRENT
     if not current.exists():
         raise ConfigurationError(
             f"{recipe.name} has no champion ({current} is not there): run `ratchet up` until a round is"
-            " promoted (`ratchet status` says how far it is), name another adapter, or ask `base`"
+            f" promoted (`ratchet status` says how far it is), {otherwise}"
         )
     return current.resolve()
 

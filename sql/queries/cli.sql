@@ -198,14 +198,6 @@ SELECT ARRAY(SELECT track || '/round-' || lpad(number::text, greatest(4, length(
 SELECT current_setting('server_version') AS version, current_setting('server_version_num')::integer AS number,
        extract(epoch FROM clock_timestamp())::float8 AS clock;
 
--- doctor_has_schema --
--- Whether any migration was ever applied
-SELECT to_regclass('schema_migrations') IS NOT NULL;
-
--- doctor_migrations --
--- The migrations that are applied, with the SHA-256 of each file as it was
-SELECT version, checksum FROM schema_migrations ORDER BY version;
-
 -- Rounds, adapters and requests from a terminal
 
 -- cli_tracks --

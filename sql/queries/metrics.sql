@@ -359,10 +359,10 @@ SELECT t.name AS track, r.number AS round, r.state = 'open' AS running, train.me
 FROM tracks t
 CROSS JOIN LATERAL (
     SELECT id, number, state FROM rounds r
-    WHERE r.track = t.name AND EXISTS (SELECT FROM progress WHERE round_id = r.id AND kind = 'train')
+    WHERE r.track = t.name AND EXISTS (SELECT FROM progress WHERE round_id = r.id)
     ORDER BY number DESC LIMIT 1) r
-CROSS JOIN LATERAL (
-    SELECT metrics FROM progress WHERE round_id = r.id AND kind = 'train' ORDER BY step DESC LIMIT 1) train
+LEFT JOIN LATERAL (
+    SELECT metrics FROM progress WHERE round_id = r.id AND kind = 'train' ORDER BY step DESC LIMIT 1) train ON true
 LEFT JOIN LATERAL (
     SELECT metrics FROM progress WHERE round_id = r.id AND kind = 'eval' ORDER BY step DESC LIMIT 1) eval ON true
 WHERE t.recipe ->> 'objective' = 'reinforcement'

@@ -73,7 +73,7 @@ class Models:
     def __init__(self, loaded: Loaded, settings: Settings, interruption: Interruption) -> None:
         self._loaded = loaded
         self._interruption = interruption
-        self._token = settings.hf_token.get_secret_value() if settings.hf_token else None
+        self._token = settings.hub_token
         recipe = loaded.recipe
         self._source = model.locate(recipe.base_model, recipe.revision, settings.cache_dir)
         self._tokenizer = model.load_tokenizer(self._source, self._token)

@@ -21,7 +21,8 @@ from typing import Any
 
 from services.core.models import Json
 from services.core.settings import Settings, from_environment
-from services.trainer import answering, extraction, inquiry, subjects
+from services.trainer import extraction, inquiry, subjects
+from services.trainer.answering import loading
 from services.trainer.engine.compute import Compute
 from services.trainer.extraction import PREFIX_TOKENS, Extraction, Probe
 from services.trainer.forgetting.words import Figures
@@ -98,11 +99,11 @@ def checked(sent: Json, settings: Settings) -> list[Figures]:
         if subject.kind == "model":
             loaded = None
             gc.collect()  # a whole model beside the base would take twice the memory
-            base, tokenizer = answering.load_base(subject, settings)
+            base, tokenizer = loading.load_base(subject, settings)
         else:
-            loaded = base, tokenizer = loaded or answering.load_base(subject, settings)
+            loaded = base, tokenizer = loaded or loading.load_base(subject, settings)
         name = None if folder is None else Path(folder).name
-        model = answering.attach(base, subject)
+        model = loading.attach(base, subject)
         told = _progress(f"passages, model {number + 1} of {len(sent['models'])}")
         found.append(measure(model, tokenizer, sent["texts"], sent["passages"], name, told))
         if subject.kind == "adapter":

@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 
 from services.core.db import Database, Transaction
 from services.core.models import Json
-from services.trainer import promotions
 from services.trainer.forgetting.target import Target
 from services.trainer.forgetting.words import Adapter, Content, OpenRound, Policy
+from services.trainer.promotions import rows
 
 MOST_NAMED = 20  # files elsewhere
 
@@ -107,7 +107,7 @@ def _refuges(tx: Transaction, adapters: Sequence[Adapter]) -> dict[str, str | No
     gone = {adapter.adapter_id for adapter in adapters}
     found = {}
     for track in sorted({adapter.track for adapter in adapters if adapter.is_champion}):
-        earlier = promotions.line(tx, track).earlier
+        earlier = rows.read(tx, track).earlier
         clean = next((each for each in earlier if each is None or each.adapter_id not in gone), None)
         found[track] = None if clean is None else clean.directory
     return found

@@ -12,7 +12,8 @@ from services.trainer.forgetting import found as finding
 from services.trainer.forgetting import steps
 from services.trainer.forgetting.steps import Forgetting
 from services.trainer.forgetting.words import Adapter, Policy, State
-from services.trainer.promotions import By, Champions, Moved
+from services.trainer.promotions.champions import Champions, Moved
+from services.trainer.promotions.line import By
 
 log = logging.getLogger(__name__)
 ACTOR = "forget"  # who moves a champion

@@ -30,7 +30,8 @@ def here(measured: Verdict, rule: Rule, *, better: bool) -> str:
             f" {_amount(rule.min_improvement, metric)} that the recipe wants ({interval})"
         )
     direction = "better" if measured.improvement > 0 else "worse"
-    said = f"not better than the {measured.against} beyond noise: {share} {direction} ({interval})"
+    change = f"{share} {direction}" if measured.improvement else "as good"
+    said = f"not better than the {measured.against} beyond noise: {change} ({interval})"
     if measured.improvement > 0 and not measured.detectable <= rule.expected_improvement:
         said += f"; {too_small(measured, rule)}"
     return said

@@ -13,7 +13,8 @@ import psutil
 from services.core.errors import ConfigurationError, PublishError
 from services.core.models import Json
 from services.core.settings import Settings, from_environment
-from services.trainer import answering, inquiry, model, publish, seals, subjects
+from services.trainer import inquiry, model, publish, seals, subjects
+from services.trainer.answering import loading
 from services.trainer.comparing.questions import content_of
 from services.trainer.merging import cost, merge
 from services.trainer.merging.merge import Merge
@@ -41,15 +42,14 @@ def merged(sent: Json, settings: Settings) -> Json:
         raise subjects.alone(subject, "a model takes")
     if subject.kind != "adapter":
         raise ConfigurationError(f"{subject.name} is no adapter but a {subject.kind}: nothing to merge")
-    token = settings.hf_token.get_secret_value() if settings.hf_token else None
-    source = answering.source_of(subject, settings)
-    base = stored(source, token)
+    source = loading.source_of(subject, settings)
+    base = stored(source, settings.hub_token)
     assert subject.folder is not None
     prepared = merge.prepared(base, subject.folder)
     check_disk(prepared, output)
     if sent["check"]:
         check_memory(prepared)
-    tokenizer = answering.load_tokenizer(subject, settings)
+    tokenizer = loading.load_tokenizer(subject, settings)
     began = time.monotonic()
 
     def write(folder: Path) -> None:

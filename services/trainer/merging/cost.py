@@ -11,7 +11,8 @@ from typing import Any
 
 from services.core.models import Json
 from services.core.settings import Settings
-from services.trainer import answering, evaluate
+from services.trainer import evaluate
+from services.trainer.answering import loading
 from services.trainer.comparing import bits
 from services.trainer.generation import Request, complete
 from services.trainer.samples.sample import Sample
@@ -90,7 +91,7 @@ def arms(subject: Subject, merged: Path, settings: Settings, asked: Questions, o
     found = []
     for number, (name, each, unquantised) in enumerate(ways):
         on_done(number, len(ways), "measured")
-        loaded, tokenizer = answering.load(each, settings, unquantised=unquantised)
+        loaded, tokenizer = loading.load(each, settings, unquantised=unquantised)
         found.append(_arm(name, loaded, tokenizer, asked, subject.recipe.max_length))
         del loaded
     on_done(len(ways), len(ways), "measured")

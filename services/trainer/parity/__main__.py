@@ -15,7 +15,8 @@ from transformers import AutoConfig
 from services.core.errors import ConfigurationError
 from services.core.models import Json
 from services.core.settings import Settings, from_environment
-from services.trainer import answering, canary_suite, inquiry, model, subjects
+from services.trainer import canary_suite, inquiry, model, subjects
+from services.trainer.answering import loading
 from services.trainer.parity import measuring
 from services.trainer.parity.measuring import Asked, Run
 from services.trainer.parity.record import Leg, Parity
@@ -41,7 +42,7 @@ def measured(sent: Json, settings: Settings) -> Parity:
         raise ConfigurationError(f"{subject.folder} is a whole model: there is nothing to run in other ways")
     prompts, texts, tokens = sent["prompts"], sent["texts"], sent["tokens"]
 
-    loaded, tokenizer = answering.load(subject, settings)
+    loaded, tokenizer = loading.load(subject, settings)
     asked = measuring.encode(tokenizer, prompts, texts)
     reference = measuring.run(loaded, tokenizer, asked, tokens, _progress("as judged", asked))
     base = "nf4" if subject.is_quantised else _name(loaded.get_input_embeddings().weight.dtype)
@@ -50,7 +51,7 @@ def measured(sent: Json, settings: Settings) -> Parity:
     if subject.is_quantised:
         loaded = None
         _free()
-        loaded, _ = answering.load(subject, settings, unquantised=True)
+        loaded, _ = loading.load(subject, settings, unquantised=True)
         full = measuring.run(loaded, tokenizer, asked, tokens, _progress("on the full base", asked))
         legs.append(measuring.compare("full", reference, full, asked.text_bytes))
     full_dtype = _name(loaded.get_input_embeddings().weight.dtype)
@@ -99,7 +100,7 @@ def _merged(adapted: Any, stored: torch.dtype) -> Any:
 
 def _stored_as(subject: Subject, settings: Settings) -> torch.dtype:
     """How the base's files have their weights, which a merged model's have too."""
-    source = answering.source_of(subject, settings)
+    source = loading.source_of(subject, settings)
     config = AutoConfig.from_pretrained(source.location, revision=source.revision, trust_remote_code=False)
     return config.dtype if isinstance(config.dtype, torch.dtype) else model.PUBLISHED_DTYPE
 

@@ -49,7 +49,7 @@ def main() -> int:
 
 def load(recipe: Recipe, settings: Settings) -> tuple[Models, Any]:
     """The base model, ready to be asked, and its tokenizer."""
-    token = settings.hf_token.get_secret_value() if settings.hf_token else None
+    token = settings.hub_token
     source = model.locate(recipe.base_model, recipe.revision, settings.cache_dir)
     base = model.load_base(recipe, source, token).eval()
     base.set_attn_implementation("sdpa")  # the training engine's knows documents, not what is cached

@@ -66,6 +66,10 @@ class Written:
     moved: int  # another split, group or reason than before
     same: int
 
+    def __str__(self) -> str:
+        told = {"new": self.added, "gone": self.retired, "changed": self.moved, "as before": self.same}
+        return ", ".join(f"{count:,} {what}" for what, count in told.items() if count) or "no tasks"
+
 
 @dataclass(frozen=True)
 class TaskSet:

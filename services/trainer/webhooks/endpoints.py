@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from services.core.errors import ConfigurationError
-from services.core.settings import Settings, split_list
+from services.core.setting_values import split_list
+from services.core.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from services.core import db
 from services.core.db import Database, Transaction
-from services.core.settings import Target
+from services.core.target import Target
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 AWKWARD = st.sampled_from(["\\", "\\.", "\\N", "\t", "\n", "\r\n", "\r", "", "\\\\t", "\\n", "é\u2028", "💥"])

@@ -3,11 +3,12 @@
 import dataclasses
 from contextlib import closing
 
+import psycopg2
 import pytest
 
 from services.core import db, sql
-from services.core.errors import MigrationError
-from services.core.settings import Target
+from services.core.errors import DatabaseUnavailableError, MigrationError
+from services.core.target import Target
 
 
 def tables(target: Target) -> set[str]:
@@ -43,6 +44,19 @@ def test_a_failing_migration_leaves_nothing(empty_target: Target, monkeypatch: p
     with pytest.raises(MigrationError, match=r"_broken failed.*division by zero"):
         db.migrate(empty_target)
     assert tables(empty_target) == set()
+
+
+def test_a_server_that_ends_meanwhile_is_no_driver_error(
+    empty_target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a full disk: the whole of it is one line that names the server."""
+
+    def is_ended() -> list[sql.Migration]:
+        raise psycopg2.OperationalError("server closed the connection unexpectedly\nand more")
+
+    monkeypatch.setattr(sql, "migrations", is_ended)
+    with pytest.raises(DatabaseUnavailableError, match="server closed the connection"):
+        db.migrate(empty_target)
 
 
 def test_a_new_migration_is_added_to_the_old(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from services.cli.postgres import EmbeddedPostgres
-from services.core import db
+from services.cli.stack.postgres import EmbeddedPostgres
 from services.core.db import Database, Transaction
 from services.core.errors import DatabaseUnavailableError
-from services.core.settings import Target
+from services.core.target import Target
 
 
 def ask(transaction: Transaction, question: str) -> object:
@@ -107,7 +106,7 @@ def test_replaces_a_connection_that_died_idle(
     pool: Callable[..., Database], target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A connection ended by the server is asked before it is handed out, and replaced."""
-    monkeypatch.setattr(db, "CHECK_AFTER", 0.0)
+    monkeypatch.setattr("services.core.db.pool.CHECK_AFTER", 0.0)
     database = pool()
     dead = database.run(backend_pid)
     terminate(target, dead)

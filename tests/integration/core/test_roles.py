@@ -8,7 +8,7 @@ import psycopg2
 import pytest
 
 from services.core import db
-from services.core.settings import Target
+from services.core.target import Target
 
 VERBS = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER")
 READ, APPEND, WRITE = {"SELECT"}, {"SELECT", "INSERT"}, {"SELECT", "INSERT", "UPDATE"}

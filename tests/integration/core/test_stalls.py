@@ -8,7 +8,7 @@ import pytest
 
 from services.core.db import Database, as_json
 from services.core.models import HEARTBEAT_STALE, Service, ServiceState
-from services.core.settings import Target
+from services.core.target import Target
 from services.metrics import health
 from tests.integration.metrics.rows import beat
 

@@ -4,7 +4,7 @@ from contextlib import closing
 from unittest import mock
 
 from services.core import db, sql
-from services.core.settings import Target
+from services.core.target import Target
 
 FIRST = """
 INSERT INTO sources (name) VALUES ('old');

@@ -14,13 +14,15 @@ import pytest
 from psycopg2 import extensions
 
 from services.core import db
-from services.core.settings import PROJECT, Target
+from services.core.settings import PROJECT
+from services.core.target import Target
 from services.processor.judging import Judge
 from services.processor.pipeline import Pipeline
 from services.processor.progress import Progress
 from services.processor.rules import Rules
-from services.processor.scan import SourceScan, Tally
+from services.processor.scan import SourceScan
 from services.processor.sources import source
+from services.processor.tally import Tally
 
 FUNCTION = '''"""What there is to know of {noun}."""
 

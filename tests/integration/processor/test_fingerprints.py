@@ -4,7 +4,7 @@ from contextlib import closing
 from pathlib import Path
 
 from services.core import db
-from services.core.settings import Target
+from services.core.target import Target
 from tests.integration.processor.conftest import code
 
 STORED = "SELECT content_id, ordinal, fingerprint FROM units WHERE fingerprint IS NOT NULL ORDER BY 1, 2"

@@ -11,7 +11,7 @@ from services.core.errors import DatabaseUnavailableError
 from services.processor import claims, pipeline, rules
 from services.processor.reasons import Reason
 from services.processor.sources import reading, walk
-from services.processor.store import Storing
+from services.processor.store.storing import Storing
 from services.processor.values import Rejection
 from tests.integration.processor.conftest import code
 

@@ -3,7 +3,7 @@
 from contextlib import closing
 
 from services.core import db
-from services.core.settings import Target
+from services.core.target import Target
 from tests.integration.processor.conftest import until
 
 DEAD = """

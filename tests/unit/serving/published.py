@@ -1,6 +1,8 @@
-"""Published adapters without a model, and a server that loads them without looking."""
+"""Published adapters without a model, a server that loads them without looking, and who follows them."""
 
+import asyncio
 import json
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,21 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from services.serving.backend import Backend
+from services.serving.follower import Follower
+from services.serving.shelf import Policy
 from services.trainer import publish
 
 CONFIG = {"peft_type": "LORA", "r": 8, "lora_alpha": 16, "target_modules": ["q_proj"], "bias": "none"}
+ANYTHING = Policy(max_rank=16, without_parity=True)
 WEIGHTS = "base_model.model.model.layers.0.self_attn.q_proj.lora_{}.weight"
+
+
+def two(track_dir: Path, made: Callable[[Path, str], Path]) -> Path:
+    """The folder of a track with two rounds; the first is the champion. made: `make` or `make_team`."""
+    for number in (1, 2):
+        made(track_dir, f"round-{number:04}")
+    publish.point_current(track_dir, "round-0001")
+    return track_dir
 
 
 def make(track_dir: Path, name: str, kind: str = "adapter", **config: Any) -> Path:
@@ -130,3 +143,32 @@ class _Away(httpx.AsyncBaseTransport):
 
 def _error(status: int, message: str) -> Response:
     return JSONResponse({"error": {"message": message, "code": status}}, status_code=status)
+
+
+def followed(
+    track_dir: Path,
+    test: Callable[[Follower, Server], Coroutine[Any, Any, None]],
+    server: Server | None = None,
+    policy: Policy = ANYTHING,
+) -> None:
+    """Run the test in an event loop, after a first look."""
+
+    async def run() -> None:
+        there = server or Server()
+        follower = Follower(track_dir, there.backend(), policy)
+        await follower.look()
+        await test(follower, there)
+
+    asyncio.run(run())
+
+
+async def now(follower: Follower) -> None:
+    """A look that waits for nothing."""
+    follower._next_try = follower._next_check = 0.0
+    await follower.look()
+
+
+async def model(follower: Follower, asked: str) -> str:
+    """Who answers under that name."""
+    async with follower.answering(asked) as who:
+        return who.model

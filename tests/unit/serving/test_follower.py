@@ -3,9 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,59 +12,27 @@ from hypothesis import strategies as st
 from services.core.errors import ServingError
 from services.serving import follower as following
 from services.serving.backend import BackendUnavailableError
-from services.serving.follower import Follower, Policy
+from services.serving.follower import Follower
+from services.serving.shelf import Policy
 from services.trainer import publish, withdrawn
 from services.trainer.parity import record
 from services.trainer.parity.record import Parity
-from tests.unit.serving.published import Server, make
+from tests.unit.serving.published import ANYTHING, Server, followed, make, model, now, two
 
 TRACK = "tiny"
-ANYTHING = Policy(max_rank=16, without_parity=True)
 
 
 @pytest.fixture
 def track_dir(tmp_path: Path) -> Path:
     """Two published adapters; the first is the champion."""
-    folder = tmp_path / TRACK
-    for number in (1, 2):
-        make(folder, f"round-{number:04}")
-    publish.point_current(folder, "round-0001")
-    return folder
-
-
-def followed(
-    track_dir: Path,
-    test: Callable[[Follower, Server], Coroutine[Any, Any, None]],
-    server: Server | None = None,
-    policy: Policy = ANYTHING,
-) -> None:
-    """Run the test in an event loop, after a first look."""
-
-    async def run() -> None:
-        there = server or Server()
-        follower = Follower(track_dir, there.backend(), policy)
-        await follower.look()
-        await test(follower, there)
-
-    asyncio.run(run())
-
-
-async def now(follower: Follower) -> None:
-    """A look that waits for nothing."""
-    follower._next_try = follower._next_check = 0.0
-    await follower.look()
-
-
-async def model(follower: Follower, asked: str = TRACK) -> str:
-    async with follower.answering(asked) as who:
-        return who.model
+    return two(tmp_path / TRACK, make)
 
 
 def test_the_champion_is_loaded_from_its_real_folder(track_dir: Path) -> None:
     """Not through `current`, which moves."""
 
     async def test(follower: Follower, server: Server) -> None:
-        assert await model(follower) == "tiny@round-0001"
+        assert await model(follower, TRACK) == "tiny@round-0001"
         assert server.loaded == {"tiny@round-0001": str((track_dir / "round-0001").resolve())}
 
     followed(track_dir, test)
@@ -78,7 +44,7 @@ def test_a_promotion_is_live_and_the_one_before_unloaded(track_dir: Path) -> Non
     async def test(follower: Follower, server: Server) -> None:
         publish.point_current(track_dir, "round-0002")
         await now(follower)
-        assert await model(follower) == "tiny@round-0002"
+        assert await model(follower, TRACK) == "tiny@round-0002"
         assert set(server.loaded) == {"tiny@round-0002"}
 
     followed(track_dir, test)
@@ -92,7 +58,7 @@ def test_an_answer_under_way_keeps_its_adapter_loaded(track_dir: Path) -> None:
             publish.point_current(track_dir, "round-0002")
             await now(follower)
             assert who.model in server.loaded
-            assert await model(follower) == "tiny@round-0002"
+            assert await model(follower, TRACK) == "tiny@round-0002"
         await now(follower)
         assert set(server.loaded) == {"tiny@round-0002"}
 
@@ -105,7 +71,7 @@ def test_a_rollback_to_the_base_unloads_the_adapter(track_dir: Path) -> None:
     async def test(follower: Follower, server: Server) -> None:
         publish.follow(track_dir, None)
         await now(follower)
-        assert (await model(follower), server.loaded) == ("base", {})
+        assert (await model(follower, TRACK), server.loaded) == ("base", {})
         assert follower.status()["serving"] == "base"
 
     followed(track_dir, test)
@@ -118,7 +84,7 @@ def test_an_adapter_that_is_not_loaded_leaves_the_one_before(track_dir: Path) ->
         server.refuses = {"round-0002"}
         publish.point_current(track_dir, "round-0002")
         await now(follower)
-        assert await model(follower) == "tiny@round-0001"
+        assert await model(follower, TRACK) == "tiny@round-0001"
         status = follower.status()
         assert (status["status"], status["serving"], status["current"]) == (
             "behind", "round-0001", "round-0002",
@@ -126,7 +92,7 @@ def test_an_adapter_that_is_not_loaded_leaves_the_one_before(track_dir: Path) ->
         assert "greater than max_lora_rank" in status["problem"]
         server.refuses = set()
         await now(follower)
-        assert await model(follower) == "tiny@round-0002"
+        assert await model(follower, TRACK) == "tiny@round-0002"
         assert follower.status()["status"] == "ok"
 
     followed(track_dir, test)
@@ -166,7 +132,7 @@ def test_a_damaged_adapter_is_refused(track_dir: Path) -> None:
         publish.point_current(track_dir, "round-0002")
         await now(follower)
         assert "adapter_config.json is changed" in follower.status()["problem"]
-        assert await model(follower) == "tiny@round-0001"
+        assert await model(follower, TRACK) == "tiny@round-0001"
 
     followed(track_dir, test)
 
@@ -176,7 +142,7 @@ def test_an_adapter_of_another_base_is_refused(track_dir: Path) -> None:
 
     async def test(follower: Follower, server: Server) -> None:
         with pytest.raises(BackendUnavailableError, match=r"an adapter of org/model, and .* org/other"):
-            await model(follower)
+            await model(follower, TRACK)
 
     followed(track_dir, test, Server(root="org/other"))
 
@@ -223,7 +189,7 @@ def test_before_anything_is_live_nobody_answers(track_dir: Path) -> None:
     async def test() -> None:
         follower = Follower(track_dir, Server().backend(), ANYTHING)
         with pytest.raises(BackendUnavailableError, match="not served yet"):
-            await model(follower)
+            await model(follower, TRACK)
 
     asyncio.run(test())
 
@@ -237,7 +203,7 @@ def test_a_round_that_is_asked_for_stays_loaded_for_a_while(
         assert await model(follower, "tiny@round-0002") == "tiny@round-0002"
         await now(follower)
         assert set(server.loaded) == {"tiny@round-0001", "tiny@round-0002"}
-        follower._loaded["round-0002"].until = time.monotonic()
+        follower._shelf.loaded["round-0002"].until = time.monotonic()
         await now(follower)
         assert set(server.loaded) == {"tiny@round-0001"}
 
@@ -331,7 +297,7 @@ def test_whatever_happens_the_champion_is_live_in_the_end(three_adapters: Path, 
         await now(follower)
         link = track_dir / publish.CURRENT
         expected = f"tiny@{link.readlink()}" if link.is_symlink() else "base"
-        assert await model(follower) == expected
+        assert await model(follower, TRACK) == expected
         assert set(server.loaded) == {expected} - {"base"}
 
     track_dir = three_adapters

@@ -1,9 +1,7 @@
 """A team behind the front: its roles' names, and that they never stand for adapters of two releases."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -12,13 +10,14 @@ from hypothesis import strategies as st
 
 from services.core.errors import ServingError
 from services.serving.adapters import open_adapter
-from services.serving.follower import Follower, Policy
+from services.serving.follower import Follower
 from services.serving.front import create_app
 from services.serving.names import Name, parse
+from services.serving.shelf import Policy
 from services.trainer import publish
 from services.trainer.parity import record
 from services.trainer.parity.record import Leg, Parity
-from tests.unit.serving.published import Server, make, make_team
+from tests.unit.serving.published import Server, followed, make, make_team, model, now, two
 
 TRACK = "pair"
 NAMES = [f"{TRACK}-analyzer", f"{TRACK}-coder"]
@@ -28,40 +27,7 @@ READERS, MOVES = 12, 32
 @pytest.fixture
 def track_dir(tmp_path: Path) -> Path:
     """Two published teams; the first is the champion."""
-    folder = tmp_path / TRACK
-    for number in (1, 2):
-        make_team(folder, f"round-{number:04}")
-    publish.point_current(folder, "round-0001")
-    return folder
-
-
-def followed(
-    track_dir: Path,
-    test: Callable[[Follower, Server], Coroutine[Any, Any, None]],
-    server: Server | None = None,
-    *,
-    without_parity: bool = True,
-) -> None:
-    """Run the test in an event loop, after a first look."""
-
-    async def run() -> None:
-        there = server or Server()
-        follower = Follower(track_dir, there.backend(), Policy(16, without_parity))
-        await follower.look()
-        await test(follower, there)
-
-    asyncio.run(run())
-
-
-async def now(follower: Follower) -> None:
-    """A look that waits for nothing."""
-    follower._next_try = follower._next_check = 0.0
-    await follower.look()
-
-
-async def model(follower: Follower, asked: str) -> str:
-    async with follower.answering(asked) as who:
-        return who.model
+    return two(tmp_path / TRACK, make_team)
 
 
 words = st.text("abcdefghijklmnopqrstuvwxyz0123456789._-", min_size=1)
@@ -215,7 +181,7 @@ def test_a_team_goes_live_when_every_role_was_measured(track_dir: Path) -> None:
         assert follower.status()["serving"] == "round-0002"
         assert "analyzer merged 3/4, coder merged 3/4" in follower.status()["parity"]
 
-    followed(track_dir, test, without_parity=False)
+    followed(track_dir, test, policy=Policy(16, without_parity=False))
 
 
 def test_no_reader_ever_gets_a_mixed_pair(track_dir: Path) -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 from services.core.process import SHARES_CORES, die_with_parent
 from services.core.settings import PROJECT, Settings
 from services.trainer import failure, heartbeat
-from services.trainer.judge import Watched
+from services.trainer.daemon.judge import Watched
+from services.trainer.daemon.machines import Machines
 from services.trainer.ledger import ANY_NUMBER_VARIABLE, LEASE_VARIABLE, Lease
-from services.trainer.machines import Machines
 
 log = logging.getLogger(__name__)
 COMPILED = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}

@@ -16,7 +16,8 @@ from services.core.models import Json, RequestKind, RequestState
 from services.core.process import failpoint
 from services.core.settings import Settings
 from services.trainer.forgetting import asked as forgetting
-from services.trainer.promotions import By, Champions, Kind, Moved
+from services.trainer.promotions.champions import Champions, Moved
+from services.trainer.promotions.line import By, Kind
 
 log = logging.getLogger(__name__)
 BASE = "the base model"

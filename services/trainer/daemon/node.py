@@ -9,9 +9,9 @@ import time
 
 from services.core.process import StopSignal
 from services.core.settings import Settings
-from services.trainer.child import Child
-from services.trainer.judge import backoff
-from services.trainer.machines import Machines
+from services.trainer.daemon.child import Child
+from services.trainer.daemon.judge import backoff
+from services.trainer.daemon.machines import Machines
 
 log = logging.getLogger(__name__)
 TICK = 0.5  # seconds between two looks

@@ -68,8 +68,8 @@ class Contents:
 
     def wanted(self, new: int) -> str:
         return (
-            f"{new} of {self.needed} contents that score {self._settings.quality_threshold} or more,"
-            f" fit the recipe {self._recipe.name} and are new to it"
+            f"{new:,} new contents that score {self._settings.quality_threshold} or more and fit the recipe"
+            f" {self._recipe.name}, {self.needed:,} needed"
         )
 
     def missing(self) -> str | None:
@@ -92,6 +92,7 @@ class Tasks:
         self._reading: threading.Thread | None = None
         self._read_again_at = 0.0  # monotonic seconds
         self._problem: str | None = None
+        self._tried: tuple[int, int] | None = None  # references, of how many, while they are tried
 
     @property
     def needed(self) -> int:
@@ -110,12 +111,12 @@ class Tasks:
 
     def wanted(self, new: int) -> str:
         if self._is_reading:
-            return "reading the tasks, and trying their references in the sandbox"
+            return self._reads()
         if self._problem is not None:
             return self._problem
         return (
-            f"{new} of {self.needed} tasks of the set {section(self._recipe).tasks} that {self._recipe.name}"
-            " has not practised yet; `ratchet train --now` has it go on with those it knows"
+            f"{new:,} new tasks of the set {section(self._recipe).tasks}, {self.needed:,} needed;"
+            f" `ratchet train --now` has {self._recipe.name} go on with those it knows"
         )
 
     def missing(self) -> str | None:
@@ -126,14 +127,25 @@ class Tasks:
     def _is_reading(self) -> bool:
         return self._reading is not None and self._reading.is_alive()
 
+    def _reads(self) -> str:
+        """In tenths: every change is logged."""
+        if self._tried is None:
+            return "reading the tasks"
+        done, total = self._tried
+        return f"trying the references of {total:,} tasks in the sandbox, {10 * (10 * done // total)} % done"
+
+    def _has_tried(self, done: int, total: int) -> None:
+        self._tried = (done, total)
+
     def _read(self) -> None:
-        settings = self._settings
+        settings, self._tried = self._settings, None
         try:
             folder.sync(
                 self._database,
                 settings,
                 lambda: Sandbox.open(settings.sandbox_socket, allow_unsandboxed=settings.allow_unsandboxed),
                 section(self._recipe).task_sets,
+                self._has_tried,
             )
             self._problem = None
         except DatabaseUnavailableError as exc:

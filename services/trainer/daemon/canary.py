@@ -17,7 +17,7 @@ from services.core.models import Json
 from services.core.process import die_with_parent
 from services.core.settings import PROJECT, Settings
 from services.trainer.ledger import Adapter, Lease, Ledger
-from services.trainer.promotions import By
+from services.trainer.promotions.line import By
 
 log = logging.getLogger(__name__)
 MODULE = "services.trainer.canary"

@@ -1,24 +1,22 @@
-"""A round's snapshot: read what may be in it, choose, store it, read it again."""
+"""A round's snapshot: chosen, stored, read again."""
 
 import math
 import sys
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from services.core.db import Transaction
 from services.core.models import ContentRole
-from services.trainer import held_out
-from services.trainer.held_out import MOST_SET_ASIDE, SET_ASIDE
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.samples.source import SampleSource, Spans, Unit
-from services.trainer.selection import Candidate, Choice, Past, choose
+from services.trainer.selection import held_out
+from services.trainer.selection.candidates import Candidates, Read, Roles
+from services.trainer.selection.choice import Candidate, Choice, choose
+from services.trainer.selection.held_out import MOST_SET_ASIDE, SET_ASIDE
 
-Read = list[list[Candidate]]  # one list for each group of languages that has a share of its own
-Roles = dict[int, set[ContentRole]]  # of clusters, in earlier rounds
 MOST_READS = 4  # lists of candidates that are read to find sources that are not full yet
-LATEST_ROUNDS = 8  # of a track: the sources that they trained on are those that share a round
 
 
 @dataclass(frozen=True)
@@ -41,24 +39,25 @@ class Selection:
     def _chosen(self) -> Choice:
         """From the best candidates; from others when those that may not be trained on leave too few."""
         recipe = self.recipe
+        found = Candidates(self.tx, self.track, recipe, self.threshold)
         wanted = min(self.max_dataset_size, recipe.max_contents or self.max_dataset_size)
         set_aside = math.ceil((recipe.held_out_min + recipe.validation_min) / MOST_SET_ASIDE)
         most = max(2 * wanted, wanted + set_aside)  # so many that the minima can be held out of them
-        replayable = self._replayable(wanted)
+        replayable = found.replayable(wanted)
         wanted -= min(len(replayable), int(wanted * recipe.replay_share))
-        aside = [each for role in SET_ASIDE for each in self._set_aside(role)]
-        past = self._past()
+        aside = [each for role in SET_ASIDE for each in found.set_aside(role)]
+        past = found.past()
 
         def choose_from(read: Read) -> tuple[Choice, Roles]:
             unique = {each.content_id: each for group in (*read, aside) for each in group}
-            candidates = self._sourced(self._dated(list(unique.values())))
-            past_roles = self._past_roles([*candidates, *replayable, *past.anchors])
+            candidates = found.sourced(found.dated(list(unique.values())))
+            past_roles = found.past_roles([*candidates, *replayable, *past.anchors])
             chosen = choose(candidates, past_roles, recipe, self.max_dataset_size, replayable, past)
             return chosen, past_roles
 
         with_set_aside = True
         while True:
-            read = self._candidates(most, with_set_aside)
+            read = found.best(most, with_set_aside)
             chosen, past_roles = choose_from(read)
             if all(len(group) < most or _trainable(group, past_roles, chosen) >= wanted for group in read):
                 break
@@ -69,28 +68,9 @@ class Selection:
             if not (newly := self._full(chosen) - full):
                 break
             full |= newly
-            read = [*read, self._candidates_elsewhere(full, most)]
+            read = [*read, found.elsewhere(full, most)]
             chosen, _ = choose_from(read)
         return chosen
-
-    def _candidates(self, most: int, with_set_aside: bool) -> Read:
-        """The best `most`; where the recipe weighs languages, of each of them and of the others together."""
-        asked: dict[str, Any] = {"track": self.track, "threshold": self.threshold, "most": most}
-        weights = self.recipe.language_weights
-        if weights is None:
-            query = "candidates" if with_set_aside else "candidates_not_set_aside"
-            return [[_candidate(row) for row in self.tx.all(query, **asked)]]
-        self.tx.execute("without_hurry")  # a language that is rare is looked for far down
-        asked["set_aside"] = with_set_aside
-        named = sorted(set(weights) - {"*"})
-        groups = [
-            self.tx.all("candidates_in_languages", languages=[name], among=True, **asked)
-            for name in named
-            if weights[name]
-        ]
-        if weights.get("*"):
-            groups.append(self.tx.all("candidates_in_languages", languages=named, among=False, **asked))
-        return [[replace(_candidate(row), language=row.language) for row in rows] for rows in groups]
 
     def _full(self, chosen: Choice) -> set[int]:
         """Sources that may give no more while there are others."""
@@ -102,80 +82,6 @@ class Selection:
             given.update(dict.fromkeys(content.sources, content.size))
         most = self.recipe.source_share * sum(content.size for content in trained)
         return {source for source, size in given.items() if size > most} | chosen.waiting.keys()
-
-    def _candidates_elsewhere(self, full: Collection[int], most: int) -> list[Candidate]:
-        """The best of other sources than these."""
-        self.tx.execute("without_hurry")  # a flood is gone through to find what else there is
-        weights = self.recipe.language_weights or {"*": 1.0}
-        among = not weights.get("*")
-        rows = self.tx.all(
-            "candidates_elsewhere",
-            track=self.track,
-            threshold=self.threshold,
-            most=most,
-            full=sorted(full),
-            languages=[name for name, weight in weights.items() if bool(weight) == among],
-            among=among,
-        )
-        return [replace(_candidate(row), language=row.language) for row in rows]
-
-    def _replayable(self, wanted: int) -> list[Candidate]:
-        """What may be replayed, as drawn: more than enough, since some may be held out by now."""
-        if not self.recipe.replay_share:
-            return []
-        self.tx.execute("without_hurry")  # all that was ever learned is drawn from
-        most = 2 * math.ceil(wanted * self.recipe.replay_share)
-        return [_candidate(row) for row in self.tx.all("replayable", track=self.track, most=most)]
-
-    def _set_aside(self, role: ContentRole) -> list[Candidate]:
-        """Of what earlier rounds set aside, as much as a round is judged by."""
-        rows = self.tx.all(
-            "set_aside_contents",
-            track=self.track,
-            threshold=self.threshold,
-            role=role,
-            newest=role is ContentRole.HELD_OUT,
-            most=self.recipe.held_out_max,
-        )
-        return [_candidate(row) for row in rows]
-
-    def _past(self) -> Past:
-        anchors = tuple(_candidate(row) for row in self.tx.all("anchors", track=self.track))
-        sources: frozenset[int] = frozenset()
-        if self.recipe.source_share is not None:
-            self.tx.execute("without_hurry")  # some rounds' contents are gone through
-            rows = self.tx.all("latest_sources", track=self.track, rounds=LATEST_ROUNDS)
-            sources = frozenset(row.source_id for row in rows)
-        return Past(self.tx.value("trained_through", track=self.track), anchors, sources)
-
-    def _dated(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        rows = self.tx.all("changes", content_ids=[each.content_id for each in candidates])
-        changes = {row.content_id: (row.changed_at, row.has_line_times) for row in rows}
-        unknown = (None, False)
-        return [
-            replace(each, changed_at=changed_at, has_line_times=has_line_times)
-            for each in candidates
-            for changed_at, has_line_times in [changes.get(each.content_id, unknown)]
-        ]
-
-    def _sourced(self, candidates: list[Candidate]) -> list[Candidate]:
-        """With their sizes and sources, where the recipe asks for them."""
-        if self.recipe.source_share is None:
-            return candidates
-        rows = self.tx.all("sources_of", content_ids=[each.content_id for each in candidates])
-        found = {row.content_id: (row.bytes, tuple(row.sources)) for row in rows}
-        return [
-            replace(each, size=size, sources=sources)
-            for each in candidates
-            for size, sources in [found.get(each.content_id, (0, ()))]
-        ]
-
-    def _past_roles(self, candidates: Sequence[Candidate]) -> Roles:
-        clusters = list({candidate.cluster_id for candidate in candidates})
-        roles: Roles = {}
-        for row in self.tx.all("cluster_roles", track=self.track, clusters=clusters):
-            roles.setdefault(row.cluster_id, set()).add(ContentRole(row.role))
-        return roles
 
     def _judged(self, choice: Choice) -> Choice:
         """With the bytes by which it is judged: later lines, and no unit that is trained on elsewhere."""
@@ -249,10 +155,6 @@ def sample_source(row: Any) -> SampleSource:
     return SampleSource(
         row.content_id, bytes(row.sha256), row.language, row.text, row.score, units, row.source, row.path
     )
-
-
-def _candidate(row: Any) -> Candidate:
-    return Candidate(row.content_id, bytes(row.sha256), row.cluster_id, row.score)
 
 
 def _trainable(group: Sequence[Candidate], past_roles: Mapping[int, set[ContentRole]], choice: Choice) -> int:

@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from services.core.models import ContentRole
-from services.trainer import held_out, shares
-from services.trainer.held_out import Cluster, HeldOut, Kind, Split
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.samples.source import Spans
+from services.trainer.selection import held_out, shares
+from services.trainer.selection.held_out import Cluster, HeldOut, Kind, Split
 
 
 @dataclass(frozen=True)
