@@ -6,8 +6,11 @@ On a PostgreSQL server of its own with the history of tests/metrics_history and 
 while a round runs, against gunicorn as production has it, over a socket, by a client that asks 100 times a
 second:
 
-- `p50_ms`, `p99_ms`: every page and both formats of /metrics, all answers together; the table above has them
-  apart;
+- `p50_ms`, `p99_ms`, `cpu_ms`: every page and both formats of /metrics, all answers together, and what one
+  takes of the service's processor time; the table above has them apart;
+- `floor_ratio`, `floor_cpu_ms`: the first against, and the last of, a bare Flask's answer under the same
+  gunicorn (bench/metrics_floor.py), asked for by turns with each path: a machine busy with other work slows
+  both down;
 - `health_p99_ms_64_streams`: /health while 64 event streams are open and events come;
 - `first_paint_ms`: until Chromium paints the slowest page, with empty caches, the best of three visits;
 - `axe_violations`: what axe-core finds on every page in both themes; both are null without Chromium;
@@ -40,11 +43,11 @@ from bench.metrics_load import (  # noqa: E402
     round_runs,
     streams,
 )
-from services.cli.postgres import EmbeddedPostgres  # noqa: E402
+from services.cli.stack.postgres import EmbeddedPostgres  # noqa: E402
 from services.core import db  # noqa: E402
-from services.core.settings import Target  # noqa: E402
+from services.core.target import Target  # noqa: E402
 from services.metrics.stream.hub import CAP  # noqa: E402
-from tests.integration.metrics.server import running, wait_until  # noqa: E402
+from tests.integration.metrics.server import Running, running, wait_until  # noqa: E402
 from tests.metrics_history import TRACK, fill  # noqa: E402
 
 ROWS, QUICK_SECONDS, SECONDS = 200_000, 3.0, 15.0  # of each path
@@ -61,7 +64,8 @@ PATHS = (
     ("/adapters", HTML),
     ("/alerts", HTML),
 )
-STARTS, VISITS = 9, 3
+FLOOR = "bench.metrics_floor"
+STARTS, VISITS, TURNS = 9, 3, 3
 
 
 def main() -> int:
@@ -84,38 +88,55 @@ def main() -> int:
 def _measure(owner: Target, rows: int, seconds: float) -> dict[str, float | int | None]:
     db.migrate(owner, {"ratchet_metrics": PASSWORD})
     metrics = owner.model_copy(update={"user": "ratchet_metrics", "password": SecretStr(PASSWORD)})
-    with closing(db.Database(owner)) as database, running(metrics) as server:
+    floor_server = running(metrics, FLOOR)
+    with closing(db.Database(owner)) as database, running(metrics) as server, floor_server as bare:
         fill(database)
         begun = time.monotonic()
         add_rows(database, rows)
         print(f"{rows:,} contents added in {time.monotonic() - begun:.0f} s")
         wait_until(lambda: server.get("/health/ready")[0] == 200)
         with round_runs(database):
-            every = [
-                value for path, accept in PATHS for value in _told(server.url, path, accept, seconds).values
-            ]
+            every, floor = Latencies(()), Latencies(())
+            for path, accept in PATHS:
+                found, least = _in_turns(server, path, accept, bare, seconds)
+                every, floor = every + found, floor + least
             with streams(server.url, CAP):
-                health = _told(server.url, "/health", JSON, seconds, f" with {CAP} streams")
+                health = latencies(server, "/health", seconds, JSON)
+                _tell(f"/health with {CAP} streams", JSON, health)
             painted, violations = first_paint_ms(server.url), axe_violations(server.url)
-    everything = Latencies(tuple(every))
     return {
-        "p50_ms": everything.p50,
-        "p99_ms": everything.quantile(0.99),
+        "p50_ms": every.p50,
+        "p99_ms": every.quantile(0.99),
+        "cpu_ms": every.cpu,
+        "floor_ratio": round(every.p50 / floor.p50, 2),
+        "floor_cpu_ms": floor.cpu,
         "health_p99_ms_64_streams": health.quantile(0.99),
         "first_paint_ms": painted,
         "axe_violations": violations,
     }
 
 
-def _told(address: str, path: str, accept: str, seconds: float, when: str = "") -> Latencies:
-    latencies(address, path, 0.5, accept)  # what nobody has asked for in a while is read first
-    found = latencies(address, path, seconds, accept)
+def _in_turns(
+    server: Running, path: str, accept: str, bare: Running, seconds: float
+) -> tuple[Latencies, Latencies]:
+    """Of a path for so long, and of the floor for as long, by turns."""
+    latencies(server, path, 0.5, accept)  # what nobody has asked for in a while is read first
+    found, floor = Latencies(()), Latencies(())
+    for _ in range(TURNS):
+        found += latencies(server, path, seconds / TURNS, accept)
+        floor += latencies(bare, "/health/live", seconds / TURNS)
+    _tell(path, accept, found, f"  floor: p50 {floor.p50:5.2f} ms, {floor.cpu:5.2f} ms of processor")
+    return found, floor
+
+
+def _tell(what: str, accept: str, found: Latencies, beside: str = "") -> None:
     kind = accept.split(";", maxsplit=1)[0].split(",", maxsplit=1)[0]
     print(
-        f"{path + when:32} {kind:28} {len(found.values):5} answers"
-        f"  p50 {found.p50:7.2f} ms  p99 {found.quantile(0.99):7.2f} ms  worst {max(found.values):7.2f} ms"
+        f"{what:24} {kind:28} {len(found.values):5} answers  p50 {found.p50:6.2f} ms"
+        f"  p99 {found.quantile(0.99):6.2f} ms  worst {max(found.values):6.2f} ms"
+        f"  {found.cpu:5.2f} ms of processor{beside}",
+        flush=True,
     )
-    return found
 
 
 def first_paint_ms(address: str) -> float | None:

@@ -27,9 +27,10 @@ from hypothesis.errors import Unsatisfiable  # noqa: E402
 from pydantic import SecretStr  # noqa: E402
 from schemathesis import GenerationMode  # noqa: E402
 
-from services.cli.postgres import EmbeddedPostgres  # noqa: E402
+from services.cli.stack.postgres import EmbeddedPostgres  # noqa: E402
 from services.core import db  # noqa: E402
-from services.core.settings import Settings, Target  # noqa: E402
+from services.core.settings import Settings  # noqa: E402
+from services.core.target import Target  # noqa: E402
 from services.metrics.app import create_app  # noqa: E402
 from tests.metrics_history import fill  # noqa: E402
 

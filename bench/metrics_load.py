@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
+import psutil
+
 from services.core.db import Database, as_json
+from tests.integration.metrics.server import Running
 from tests.metrics_history import beat
 
 PROMETHEUS = (
@@ -92,6 +95,10 @@ class Latencies:
     """Of requests, in milliseconds."""
 
     values: tuple[float, ...]
+    processor: float = 0.0  # milliseconds of the process that answered, all requests together
+
+    def __add__(self, other: "Latencies") -> "Latencies":
+        return Latencies(self.values + other.values, self.processor + other.processor)
 
     def quantile(self, share: float) -> float:
         ordered = sorted(self.values)
@@ -101,12 +108,19 @@ class Latencies:
     def p50(self) -> float:
         return round(statistics.median(self.values), 3)
 
+    @property
+    def cpu(self) -> float:
+        """Processor time of a request, with its share of what goes on in the background."""
+        return round(self.processor / len(self.values), 3)
+
 
 def latencies(
-    address: str, path: str, seconds: float, accept: str = "text/html", rate: float = 100.0
+    server: Running, path: str, seconds: float, accept: str = "text/html", rate: float = 100.0
 ) -> Latencies:
     """Of whole answers over one kept connection, `rate` of them a second at most."""
-    place = urlsplit(address)
+    place = urlsplit(server.url)
+    (worker,) = psutil.Process(server.process.pid).children()
+    before = worker.cpu_times()
     connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=20)
     values = []
     end = time.monotonic() + seconds
@@ -120,7 +134,8 @@ def latencies(
             raise RuntimeError(f"{path} answered {answer.status}")
         time.sleep(max(0.0, now + 1 / rate - time.monotonic()))
     connection.close()
-    return Latencies(tuple(values))
+    after = worker.cpu_times()
+    return Latencies(tuple(values), 1000 * (after.user - before.user + after.system - before.system))
 
 
 @contextmanager

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 WIDTH, HEIGHT = 460.0, 250.0  # of the viewBox
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 14.0, 14.0, 34.0  # margins
 TICKS = 4  # about so many on each axis
+LITTLE = 1e-3  # figures below are told in powers of ten
+SMALL = 0.01  # an axis that ends below is labelled with powers of ten, as learning rates are
 Data = tuple[tuple[int, float], ...]  # (step, value)
 
 
@@ -109,11 +111,16 @@ def summary(title: str, unit: str, data: Sequence[tuple[int, float]]) -> str:
     (first_step, first), (last_step, last) = data[0], data[-1]
     lowest_step, lowest = min(data, key=lambda point: point[1])
     if len(data) == 1:
-        return f"{title}: {last:.4g} {unit} at step {last_step}."
+        return f"{title}: {_told(last, unit)} at step {last_step}."
     return (
-        f"{title} from {first:.4g} {unit} at step {first_step} to {last:.4g} at step {last_step};"
-        f" lowest {lowest:.4g} at step {lowest_step}."
+        f"{title} from {_told(first, unit)} at step {first_step} to {_told(last)} at step {last_step};"
+        f" lowest {_told(lowest)} at step {lowest_step}."
     )
+
+
+def _told(value: float, unit: str = "") -> str:
+    figure = exponential(value) if 0 < abs(value) < LITTLE else f"{value:.4g}"
+    return f"{figure} {unit}".rstrip()
 
 
 def nice_ticks(low: float, high: float, wanted: int = TICKS) -> list[float]:
@@ -133,7 +140,15 @@ def _bounds(data: Sequence[tuple[int, float]]) -> tuple[float, float]:
     return min(values), max(values)
 
 
+def exponential(value: float) -> str:
+    """Four digits without idle zeros: 0.00035 → 3.5e-4."""
+    digits, _, exponent = f"{value:.3e}".partition("e")
+    return f"{digits.rstrip('0').rstrip('.')}e{int(exponent)}"
+
+
 def _label(value: float, ticks: Sequence[float]) -> str:
+    if max(map(abs, ticks)) < SMALL:
+        return exponential(value) if value else "0"
     gap = ticks[1] - ticks[0]
     decimals = max(0, -math.floor(math.log10(gap) + 1e-9))
     return f"{value:,.{decimals}f}"

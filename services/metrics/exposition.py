@@ -40,10 +40,14 @@ class Exposition:
     ) -> tuple[bytes, str]:
         """As `expose`, at most FRESH seconds old."""
         _, content_type = _encoder(accept or "")
+        text = self.known(reading, content_type)
+        return self.anew(reading, health, accept) if text is None else (text, content_type)
+
+    def known(self, reading: Reading[dict[str, Any]], content_type: str) -> bytes | None:
+        """What was encoded less than FRESH seconds ago, and of a reading as well or stale as this one."""
         made_at, was_stale, text = self._texts.get(content_type, (-FRESH, False, b""))
-        if time.monotonic() - made_at < FRESH and was_stale == reading.is_stale:
-            return text, content_type
-        return self.anew(reading, health, accept)
+        is_good = time.monotonic() - made_at < FRESH and was_stale == reading.is_stale
+        return text if is_good else None
 
     def anew(self, reading: Reading[dict[str, Any]], health: Health, accept: str | None) -> tuple[bytes, str]:
         text, content_type = expose(reading, health, accept, self._served)

@@ -5,7 +5,7 @@ judged track by track, and the part `trainer` is as ill as the worst of them.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -97,8 +97,15 @@ class Part:
 
     def as_json(self) -> dict[str, Any]:
         """`tracks` is named where there are any."""
-        found = {**asdict(self), "tracks": {name: part.as_json() for name, part in self.tracks.items()}}
-        return found if self.tracks else {key: value for key, value in found.items() if key != "tracks"}
+        found = {
+            "status": self.status,
+            "reason": self.reason,
+            "state": self.state,
+            "instance": self.instance,
+            "beat_age_seconds": self.beat_age_seconds,
+        }
+        tracks = {name: part.as_json() for name, part in self.tracks.items()}
+        return {**found, "tracks": tracks} if tracks else found
 
 
 @dataclass(frozen=True)

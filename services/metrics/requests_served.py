@@ -56,9 +56,11 @@ def watch(app: Flask) -> RequestsServed:
     return served
 
 
-def _handler() -> str:
-    """The part that a path belongs to: a few words, whatever is asked for."""
-    if request.url_rule is None:
-        return "none"
-    first = request.url_rule.rule.split("/")[1]
+def part(path: str) -> str:
+    """The part that a path which is there belongs to: a few words, whatever is asked for."""
+    first = path.split("/", 2)[1]
     return first if first in PARTS else "page"
+
+
+def _handler() -> str:
+    return "none" if request.url_rule is None else part(request.url_rule.rule)

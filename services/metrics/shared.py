@@ -17,6 +17,8 @@ from typing import Any
 
 from flask import Flask, request
 
+from services.metrics.front import same_for_all
+
 log = logging.getLogger(__name__)
 FRESH = 2.0  # seconds a page is shown; with every snapshot, once a second, those looked at are made anew
 LOOKED_AT = 20.0  # seconds since it was asked for: pages ask again every 15
@@ -30,8 +32,12 @@ class Rendered:
     version: Hashable = None
     at: float = 0.0  # monotonic seconds
     asked_at: float = 0.0
-    body: str | None = None
+    body: bytes | None = None
     again: Render | None = None  # the view, as it was asked for last
+
+    def show(self, text: str, version: Hashable) -> None:
+        """From now on."""
+        self.version, self.at, self.body = version, time.monotonic(), text.encode()
 
 
 class SharedPages:
@@ -62,31 +68,34 @@ class SharedPages:
                 log.debug("a page could not be rendered again", exc_info=True)
                 answer = None
             if isinstance(answer, str):
-                page.version, page.at, page.body = version, time.monotonic(), answer
+                page.show(answer, version)
 
     def _shared(self, view: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(view)
         def serve(**parameters: Any) -> Any:
             if request.method not in ("GET", "HEAD") or self._own in request.args:
                 return view(**parameters)
-            page, now, version = (
-                self._page((self._reader(), request.full_path)),
-                time.monotonic(),
-                self._version(),
-            )
-            page.asked_at = now
-            if _is_good(page, version, now):
-                return page.body
+            page = self._page((self._reader(), request.full_path))
+            same_for_all(lambda: self._shown(page))
+            if (body := self._shown(page)) is not None:
+                return body
             with page.lock:  # one renders, the others wait for it
-                if _is_good(page, version, now):
-                    return page.body
+                if (body := self._shown(page)) is not None:
+                    return body
+                version = self._version()
                 answer = view(**parameters)
                 if isinstance(answer, str):
-                    page.version, page.at, page.body = version, time.monotonic(), answer
+                    page.show(answer, version)
                     page.again = self._as_asked(view, parameters)
                 return answer
 
         return serve
+
+    def _shown(self, page: Rendered) -> bytes | None:
+        """The page to somebody who asks for it now; None when it has to be rendered."""
+        page.asked_at = now = time.monotonic()
+        is_good = page.version == self._version() and now - page.at < FRESH
+        return page.body if is_good else None
 
     def _as_asked(self, view: Callable[..., Any], parameters: dict[str, Any]) -> Render:
         """The view in a request like this one."""
@@ -106,7 +115,3 @@ class SharedPages:
             if len(self._pages) > MOST:
                 self._pages.popitem(last=False)
             return page
-
-
-def _is_good(page: Rendered, version: Hashable, now: float) -> bool:
-    return page.body is not None and page.version == version and now - page.at < FRESH

@@ -11,10 +11,10 @@ from threading import Event, Thread
 
 from pydantic import SecretStr
 
-from services.cli.postgres import EmbeddedPostgres
+from services.cli.stack.postgres import EmbeddedPostgres
 from services.core import db
 from services.core.models import HEARTBEAT_INTERVAL
-from services.core.settings import Target
+from services.core.target import Target
 from tests.integration.metrics.server import running
 from tests.metrics_history import fill
 from tests.metrics_history.filling import beat

@@ -10,7 +10,7 @@ from services.processor.judge import judge, parse
 from services.processor.reasons import Reason
 from services.processor.stages.decontaminate import Benchmarks
 from services.processor.stages.fingerprints import FINGERPRINT_VERSION
-from services.processor.store import CONTENT_COLUMNS, UNIT_COLUMNS
+from services.processor.store.storing import CONTENT_COLUMNS, UNIT_COLUMNS
 from services.processor.values import Draft, Judgement, Rejection, Unit
 from tests.metrics_history.code import SUFFIXES, written
 from tests.metrics_history.hostile import HOSTILE, PEOPLE

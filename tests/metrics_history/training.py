@@ -12,8 +12,8 @@ from typing import Any
 from services.core.db import Transaction, as_json
 from services.core.models import ContentRole, Json, RoundState, Subject
 from services.trainer import gate
-from services.trainer.held_out import HeldOut
 from services.trainer.recipes import files as recipe_files
+from services.trainer.selection.held_out import HeldOut
 from services.trainer.suites import records
 from tests.metrics_history import figures
 from tests.metrics_history.figures import ContentLoss, Held

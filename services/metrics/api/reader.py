@@ -8,7 +8,7 @@ from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from services.core.db import Database, Transaction
 from services.core.errors import DatabaseUnavailableError
-from services.core.settings import Target
+from services.core.target import Target
 
 Result = TypeVar("Result")
 

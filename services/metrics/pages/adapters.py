@@ -11,7 +11,7 @@ from services.core.models import Json
 from services.metrics.api.paging import Absent, Name
 from services.metrics.api.reader import Reader, found
 from services.metrics.observer import Observer
-from services.metrics.pages import comparison, composition, lineage, practice, verdicts
+from services.metrics.pages import comparison, composition, curves, lineage, practice, verdicts
 from services.metrics.pages.asked import asked_for
 from services.metrics.pages.configuration import differences
 
@@ -19,6 +19,7 @@ TRACKS = 40
 ROWS = 40  # adapters on a page
 LINEAGE = 5_000  # adapters of a track whose lanes are drawn, and moves that are read
 MOVES, CHILDREN, SOURCES, ITEMS = 50, 20, 100, 5_000
+CURVE_POINTS = 100  # of each of two that are compared
 ADAPTER = "/adapters/<string(minlength=1, maxlength=200):track>/<string(minlength=1, maxlength=200):name>"
 
 
@@ -128,12 +129,19 @@ def _compared(transaction: Transaction, asked: AskedPair) -> Json:
         "pair": (a, b),
         "verdicts": tuple(verdicts.verdict(each.verdict, each.recipe) for each in (a, b)),
         "figures": comparison.figures(*measured),
+        "teams": tuple(practice.is_practice(each.recipe) for each in (a, b)),
         "held_out": transaction.one("page_shared_held_out", **rounds),
+        "tasks": comparison.tasks(items),
+        "charts": curves.compared(*(_curve(transaction, each) for each in rounds.values())),
         "differences": differences(a.recipe, b.recipe),
         "suites": suites,
         "answers": _answers(transaction, shown, rounds),
         "cut": len(items) == ITEMS,
     }
+
+
+def _curve(transaction: Transaction, round_id: int) -> Sequence[Any]:
+    return transaction.all("metrics_curve", round_id=round_id, points=CURVE_POINTS)
 
 
 def _answers(transaction: Transaction, shown: Sequence[comparison.Item], rounds: dict[str, int]) -> Any:

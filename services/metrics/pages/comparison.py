@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from services.core.models import Json
 from services.metrics.document import is_figure
 
 SHOWN = 12  # items of a suite whose answers are shown; the others are counted
+TASKS = "tasks"  # the suite of a team's held-out tasks
 RATES = ("pass@1", "exact_match")  # of one kind of suite each; 1 is solved
 LOWER_IS_BETTER = ("bits_per_byte", "perplexity", "nats")
 
@@ -53,11 +55,24 @@ class Suite:
 
     @property
     def is_rate(self) -> bool:
-        return self.metric in RATES
+        """Whether an item is solved or not, rather than solved in some of several samples."""
+        values = {value for item in (*self.only_a, *self.only_b) for value in (item.a, item.b)}
+        return self.metric in RATES and values <= {0.0, 1.0}
 
     @property
     def shown(self) -> tuple[Item, ...]:
         return (*self.only_a[:SHOWN], *self.only_b[:SHOWN])
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Held-out tasks that two teams were both measured on, and the shares of them that they solve."""
+
+    tasks: int
+    a: float
+    b: float
+    a_better: int
+    b_better: int
 
 
 @dataclass(frozen=True)
@@ -81,6 +96,17 @@ def figures(a: Sequence[Any], b: Sequence[Any]) -> list[Figure]:
             same = None in (one_version, two_version) or one_version == two_version
             made.append(Figure(suite, name, _finite(one.get(name)), _finite(two.get(name)), same))
     return made
+
+
+def tasks(rows: Sequence[Any]) -> Tasks | None:
+    """From rows of `page_shared_items`; None where they have no task in common."""
+    pairs = [(row.a, row.b) for row in rows if row.suite == TASKS]
+    if not pairs:
+        return None
+    of_a, of_b = zip(*pairs, strict=True)
+    return Tasks(
+        len(pairs), fmean(of_a), fmean(of_b), sum(a > b for a, b in pairs), sum(b > a for a, b in pairs)
+    )
 
 
 def suites(rows: Sequence[Any]) -> list[Suite]:

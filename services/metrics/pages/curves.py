@@ -34,13 +34,14 @@ FIGURES = (
     Figure("written", "Writing", "tokens a second", "train", "tokens_per_second", by_role=True),
     Figure("policy", "Policy loss", "", "train", "loss", of_team=True),
     Figure("loss", "Training loss", "nats a token", "train", "loss", of_team=False),
-    Figure("bits", "Validation loss", "bits a byte", "eval", "bits_per_byte"),
-    Figure("rate", "Learning rate", "millionths", "train", "learning_rate", 1e6),
+    Figure("bits", "Validation bits per byte", "bits a byte", "eval", "bits_per_byte"),
+    Figure("rate", "Learning rate", "", "train", "learning_rate"),
     Figure("gradient", "Gradient norm", "", "train", "grad_norm"),
     Figure("speed", "Speed", "tokens a second", "train", "tokens_per_s"),
     Figure("memory", "Peak memory", "GiB", "train", "memory_bytes", 1 / GIB),
 )
 BY_NAME: Mapping[str, Figure] = {figure.name: figure for figure in FIGURES}
+COMPARED = ("reward", "passed", "loss", "bits")  # of two rounds: how far each came
 
 
 def points(rows: Sequence[Any], figure: Figure) -> list[tuple[int, float]]:
@@ -82,6 +83,17 @@ def charts(rows: Sequence[Any], team: Sequence[str] = ()) -> list[tuple[Figure, 
         if chart is not None:
             found.append((figure, chart))
     return found
+
+
+def compared(a: Sequence[Any], b: Sequence[Any]) -> list[Chart]:
+    """Two rounds in one chart a figure, as lines A and B, where both have it; rows of `metrics_curve`."""
+    is_team = any(is_figure(row.metrics.get("reward")) for row in (*a, *b))
+    found = []
+    for figure in map(BY_NAME.__getitem__, COMPARED):
+        lines = {"A": points(a, figure), "B": points(b, figure)}
+        if all(lines.values()) and figure.of_team in (None, is_team):
+            found.append(lines_chart(figure.title, figure.unit, lines))
+    return [chart for chart in found if chart is not None]
 
 
 def as_json(rows: Sequence[Any], figure: Figure, team: Sequence[str] = ()) -> Json:

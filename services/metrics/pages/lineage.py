@@ -81,7 +81,7 @@ class Standing:
 
 
 def standing(moves: Sequence[Move]) -> Standing:
-    """From every move of the track, the oldest first; as services/trainer/promotions.py reads them.
+    """From every move of the track, the oldest first; as services/trainer/promotions/line.py reads them.
 
     Marks: champion, promoted (it was once), rolled back (it was, and was left), rejected, pinned.
     """

@@ -22,7 +22,7 @@ SHOWN = 8  # decisions
 DOING = {
     ServiceState.STARTING: "Starting",
     ServiceState.TRAINING: "Training",
-    ServiceState.EVALUATING: "Judging",
+    ServiceState.EVALUATING: "Measuring in",
     ServiceState.PUBLISHING: "Publishing",
     ServiceState.STALLED: "Stuck in",
     ServiceState.RECOVERING: "Taking up again",
@@ -44,6 +44,7 @@ class Track:
     rounds: Json
     learned: int
     pause: Json | None  # at, by, reason; None: it is not paused
+    message: str | None  # what its trainer said last
 
 
 def add(pages: Blueprint, observer: Observer, _reader: Reader) -> None:
@@ -77,7 +78,7 @@ def _running(value: Json) -> Json | None:
         **practice.standing(value, row["track"], row["number"]),
         "doing": "Practising in" if team and row["state"] == ServiceState.TRAINING else doing,
         "page": round_page(row["track"], row["number"]),
-        "done_at": datetime.now(UTC) + timedelta(seconds=eta) if is_figure(eta) and eta < 1e7 else None,
+        "done_at": datetime.now(UTC) + timedelta(seconds=eta) if is_figure(eta) and 0 < eta < 1e7 else None,
     }
 
 
@@ -98,6 +99,7 @@ def _track(row: Json, value: Json) -> Track:
         rounds=row["rounds"],
         learned=row["trained_contents"],
         pause=row["pause"],
+        message=said.get("message"),
     )
 
 

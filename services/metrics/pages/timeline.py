@@ -12,7 +12,8 @@ HEIGHT = 72.0  # of the tallest bar, pixels
 LEAST = 3.0  # of a bar, pixels: a round that took seconds is to be seen
 FEWEST_SLOTS = 24  # two rounds are no two walls
 GAP = 0.2  # of a slot
-NAMED, NAMED_OF_MANY = 5, 10  # every so many a round's number stands below it
+TWO_DIGITS = 99
+NAMED, NAMED_OF_MANY = 5, 10  # every so many a round's number stands below it, where not all have room
 MARKS = {
     RoundState.PROMOTED: "✓",
     RoundState.REFUSED: "×",
@@ -63,7 +64,7 @@ def timeline(track: str, rows: Sequence[Any], now: datetime) -> Timeline:
     longest = max(1.0, *seconds)
     slot = 100 / max(FEWEST_SLOTS, len(rows))
     bars = tuple(
-        _bar(row, took, longest, slot, place)
+        _bar(row, took, longest, slot, place, _is_named(row.number, len(rows), rows[-1].number))
         for place, (row, took) in enumerate(zip(rows, seconds, strict=True))
     )
     counted = [(str(state), sum(row.state == state for row in rows)) for state in RoundState]
@@ -77,7 +78,13 @@ def timeline(track: str, rows: Sequence[Any], now: datetime) -> Timeline:
     )
 
 
-def _bar(row: Any, seconds: float, longest: float, slot: float, place: int) -> Bar:
+def _is_named(number: int, shown: int, newest: int) -> bool:
+    if shown > FEWEST_SLOTS:
+        return number == 1 or number % NAMED_OF_MANY == 0
+    return newest <= TWO_DIGITS or number % NAMED == 0
+
+
+def _bar(row: Any, seconds: float, longest: float, slot: float, place: int, named: bool) -> Bar:
     height = max(LEAST, HEIGHT * seconds / longest)
     withdrawn = ", taken back by a forgetting" if row.withdrawn_by is not None else ""
     took = "so far" if row.state == RoundState.OPEN else "long"
@@ -92,5 +99,5 @@ def _bar(row: Any, seconds: float, longest: float, slot: float, place: int) -> B
         centre=round(slot * (place + 0.5), 3),
         y=round(HEIGHT - height, 1),
         height=round(height, 1),
-        named=row.number % (NAMED_OF_MANY if slot < 100 / FEWEST_SLOTS else NAMED) == 0 or row.number == 1,
+        named=named,
     )

@@ -7,6 +7,7 @@ from markupsafe import Markup, escape
 
 from services.core.inert import escape as spelled
 from services.core.inert import inert, inert_lines, is_harmful
+from services.metrics.chart import LITTLE, exponential
 from services.metrics.document import is_figure
 
 
@@ -15,6 +16,11 @@ def number(value: Any, digits: int | None = None) -> str:
     if not is_figure(value):
         return "–"
     return f"{value:,.{digits}f}" if digits is not None else f"{value:,.0f}"
+
+
+def figure(value: Any) -> str:
+    """A figure of a curve: 1234.5678 → 1,234.5678; a small one as engineers write it: 0.00035 → 3.5e-4."""
+    return exponential(value) if is_figure(value) and 0 < abs(value) < LITTLE else number(value, 4)
 
 
 def percent(value: Any) -> str:
@@ -101,6 +107,7 @@ FILTERS = {
     f.__name__: f
     for f in (
         number,
+        figure,
         percent,
         rate,
         points,

@@ -61,6 +61,14 @@ const remember = (smooth) => {
   try { localStorage.setItem("smooth", smooth ? "yes" : "no"); } catch { /* for this page alone */ }
 };
 
+// As engineers write them: 0.00035 is 3.5e-4.
+const exponential = (value) => (value ? Number(value.toPrecision(4)).toExponential() : "0");
+const figure = (value) => (Math.abs(value) < 1e-3 ? exponential(value) : value.toPrecision(4));
+const ticks = (_, values) => {
+  const small = Math.max(...values.map(Math.abs)) < 0.01;
+  return values.map((value) => (small ? exponential(value) : value.toLocaleString("en-US", { maximumFractionDigits: 6 })));
+};
+
 // Where no cursor is, the legend tells the last figures.
 const latest = (chart) => {
   if (chart.cursor.idx == null && chart.data[0].length) chart.setLegend({ idx: chart.data[0].length - 1 }, false);
@@ -144,10 +152,10 @@ class Plot {
       height: HEIGHT,
       cursor: { y: false, points: { size: 7 } },
       scales: { x: { time: data.x_name === "time" } },
-      axes: [{ ...axis, grid: { show: false }, size: 30 }, { ...axis, size: 56 }],
+      axes: [{ ...axis, grid: { show: false }, size: 30 }, { ...axis, size: 56, values: ticks }],
       legend: { markers: { width: 0 } },
       hooks: { setCursor: [latest], ready: [latest], setData: [latest] },
-      series: [{ label: data.x_name }, ...lines.map((line) => this.line(line))],
+      series: [{ label: data.x_name.replace(/^./, (first) => first.toUpperCase()) }, ...lines.map((line) => this.line(line))],
     };
   }
 
@@ -162,7 +170,7 @@ class Plot {
       class: faint ? "faint" : null,
       spanGaps: true,
       points: { show: (chart, row) => chart.data[row].filter((value) => value !== null).length <= FEW, size: 6 },
-      value: (_, value) => (value === null ? "–" : value.toPrecision(4)),
+      value: (_, value) => (value === null ? "–" : figure(value)),
     };
   }
 

@@ -11,7 +11,7 @@ from werkzeug.exceptions import ServiceUnavailable, UnprocessableEntity
 from services.core.db import Listener
 from services.core.errors import DatabaseUnavailableError
 from services.core.models import Json
-from services.core.settings import Target
+from services.core.target import Target
 from services.metrics.api.paging import LARGEST
 from services.metrics.api.reader import Reader
 from services.metrics.observer import Observer

@@ -29,7 +29,7 @@ def _ingest(value: Json) -> Json:
 
 def _rounds(value: Json) -> Json:
     running: Json | None = value["running_round"]
-    figures = ("track", "number", "state", "step", "total_steps", "loss", "tokens_per_s", "eta_s")
+    figures = ("track", "number", "state", "step", "total_steps", "loss", "tokens_per_s", "eta_s", "message")
     return {
         "running": None if running is None else _named(running, *figures),
         "newest": [

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from services.core.settings import PROJECT, Target
+from services.core.settings import PROJECT
+from services.core.target import Target
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,11 @@ class Running:
 
 
 @contextmanager
-def running(target: Target, **settings: str) -> Iterator[Running]:
-    """The server, alive, with further settings; killed at the end if it did not stop by itself."""
+def running(target: Target, module: str = "services.metrics", **settings: str) -> Iterator[Running]:
+    """The server, alive, with further settings; killed at the end if it did not stop by itself.
+
+    `module`: another one that serves /health/live on METRICS_PORT.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -48,7 +52,7 @@ def running(target: Target, **settings: str) -> Iterator[Running]:
         "METRICS_PORT": str(port),
         **settings,
     }
-    command = [sys.executable, "-m", "services.metrics"]
+    command = [sys.executable, "-m", module]
     process = subprocess.Popen(command, cwd=PROJECT, env=environ, stderr=subprocess.PIPE)
     server = Running(process, f"http://127.0.0.1:{port}")
     try:

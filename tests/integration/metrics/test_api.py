@@ -14,7 +14,7 @@ from schemathesis import GenerationMode
 
 from services.core.db import Database
 from services.core.models import Service, ServiceState
-from services.core.settings import Target
+from services.core.target import Target
 from services.metrics.api import reference
 from services.metrics.app import create_app
 from tests.integration.metrics.rows import beat, fill

@@ -12,7 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from services.core.db import Database
 from services.core.models import Service, ServiceState
-from services.core.settings import Settings, Target
+from services.core.settings import Settings
+from services.core.target import Target
 from services.metrics.app import create_app
 from tests.integration.metrics.rows import beat, fill
 

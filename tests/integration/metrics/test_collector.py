@@ -6,7 +6,7 @@ import pytest
 
 from services.core.db import Database
 from services.core.errors import MigrationError
-from services.core.settings import Target
+from services.core.target import Target
 from services.metrics.collector import CURVE_POINTS, snapshot, vital_signs
 from tests.integration.metrics.rows import fill
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from services.core.db import Database
-from services.core.settings import Target
+from services.core.target import Target
 from services.metrics.cached import Reading
 from services.metrics.collector import vital_signs
 from services.metrics.exposition import expose

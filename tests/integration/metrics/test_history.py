@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from services.core import db
-from services.core.settings import Target
+from services.core.target import Target
 from services.metrics.app import create_app
 from tests.integration.metrics.test_app import settings_for
 

@@ -12,8 +12,8 @@ from flask.testing import FlaskClient
 
 from services.core import db
 from services.core.reason_texts import TEXTS
-from services.core.settings import Target
 from services.core.sql import queries
+from services.core.target import Target
 from services.metrics.app import create_app
 from tests import metrics_history
 from tests.integration.metrics.test_app import settings_for

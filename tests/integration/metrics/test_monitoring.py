@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
 
 from services.core.db import Database, as_json
-from services.core.settings import Target
+from services.core.target import Target
 from tests.conftest import ROLE_PASSWORD, administer
 from tests.integration.metrics.server import Running, running, wait_until
 from tests.metrics_history import TRACK, fill

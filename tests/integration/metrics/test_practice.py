@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from flask.testing import FlaskClient
 
-from services.core.settings import Target
+from services.core.target import Target
 from services.metrics.pages import curves
 from tests.integration.metrics.test_rounds import client_of, read
 from tests.metrics_history import TEAM

@@ -8,7 +8,7 @@ from flask.testing import FlaskClient
 
 from services.core.db import Database, as_json
 from services.core.models import Service, ServiceState
-from services.core.settings import Target
+from services.core.target import Target
 from tests.integration.metrics.test_rounds import client_of, database_of, read
 from tests.metrics_history import TEAM
 
@@ -39,19 +39,50 @@ def practising(target: Target) -> None:
 
 
 @pytest.fixture(scope="module")
-def client(server: Target, history_template: str) -> Iterator[FlaskClient]:
+def target(server: Target, history_template: str) -> Iterator[Target]:
     with database_of(server, history_template, "practising") as target:
         practising(target)
-        with client_of(target) as client:
-            yield client
+        yield target
+
+
+@pytest.fixture(scope="module")
+def client(target: Target) -> Iterator[FlaskClient]:
+    with client_of(target) as client:
+        yield client
 
 
 def test_the_overview_says_how_far_the_team_is(client: FlaskClient) -> None:
     text = read(client, "/")
     assert "Practising in round 2 of demo-marl" in text
     assert "Iteration 12 of 100 Reward 0.41 Validation tasks solved 37.5 %" in text
-    assert "New, with those of round 2 3 of 5 new tasks" in text
+    assert "New, with those of round 2 3 new tasks, 5 needed" in text
     assert "Loss" not in text
+
+
+def said_by_its_trainer(target: Target, state: ServiceState, **detail: object) -> None:
+    with closing(Database(target)) as database, database.transaction() as tx:
+        tx.execute("beat", service=Service.TRAINER, instance="trainer-1:1", state=state,
+                   detail=as_json({**DETAIL, **detail}))  # fmt: skip
+
+
+def test_an_evaluation_is_no_start(target: Target) -> None:
+    """While validation tasks are solved before the first iteration."""
+    words = "validation tasks before iteration 1: coder writes, 3 of 19 answers"
+    said_by_its_trainer(target, ServiceState.EVALUATING, step=0, message=words, eta_s=None)
+    with client_of(target) as client:
+        text = read(client, "/")
+        assert "Measuring in round 2 of demo-marl" in text
+        assert words in text
+        assert "evaluating: " + words in read(client, f"/rounds/{TEAM}/2")
+    said_by_its_trainer(target, ServiceState.TRAINING)
+
+
+def test_more_that_is_new_than_is_needed_fills_the_bar_and_no_more(target: Target) -> None:
+    said_by_its_trainer(target, ServiceState.TRAINING, new_contents=209, needed=1)
+    with client_of(target) as client:
+        assert "New, with those of round 2 209 new tasks, 1 needed" in read(client, "/")
+        assert 'max="1" value="1"' in client.get("/").text
+    said_by_its_trainer(target, ServiceState.TRAINING)
 
 
 def test_its_page_says_where_it_stands(client: FlaskClient) -> None:

@@ -10,14 +10,14 @@ from flask.testing import FlaskClient
 from pydantic import SecretStr
 
 from services.core.db import Database, as_json
-from services.core.settings import Target
+from services.core.target import Target
 from services.metrics.app import create_app
 from services.metrics.collector import Known, snapshot
 from services.metrics.pages import adapters, composition, curves, rounds
 from tests.conftest import ROLE_PASSWORD, administer
 from tests.integration.metrics.costs import counted
 from tests.integration.metrics.test_app import settings_for
-from tests.metrics_history import TRACK
+from tests.metrics_history import TEAM, TRACK
 from tests.metrics_history.shown import ANSWER
 
 MANY = 2_000
@@ -221,6 +221,32 @@ def test_two_adapters_are_compared_item_by_item(client: FlaskClient) -> None:
     assert "Only B solves" in text
     assert "what both wrote" in text
     assert ANSWER.strip() in text
+
+
+def test_two_adapters_share_their_curves(client: FlaskClient) -> None:
+    """What is comparable of both, A and B in one chart."""
+    text = read(client, "/adapters/compare", a=f"{TRACK}/round-0001", b=f"{TRACK}/round-0003")
+    for figure in ("Training loss", "Validation bits per byte"):
+        assert all(f"{figure}, {side} from" in text for side in "AB")
+    text = read(client, "/adapters/compare", a=f"{TEAM}/round-0001", b=f"{TRACK}/round-0003")
+    assert "How they trained" not in text
+
+
+def test_a_round_leads_to_its_figures(client: FlaskClient) -> None:
+    """As JSON, for whoever draws them elsewhere."""
+    address = f"/api/v1/rounds/{TRACK}/4/losses"
+    assert f'href="{address}"' in client.get(f"/rounds/{TRACK}/4").text
+    assert client.get(address).status_code == 200
+
+
+def test_two_teams_are_compared_by_tasks(client: FlaskClient) -> None:
+    """Here one with itself; with a single model a team is not compared."""
+    team = f"{TEAM}/round-0001"
+    text = read(client, "/adapters/compare", a=team, b=team)
+    assert "The held-out tasks Of the 24 held-out tasks that both were judged by, A solves 50.0 %" in text
+    assert "No held-out file" not in text
+    text = read(client, "/adapters/compare", a=team, b=f"{TRACK}/round-0003")
+    assert "A is a team, which is judged by tasks, and B a single model" in text
 
 
 def test_two_adapters_are_chosen_in_a_form(client: FlaskClient) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import psutil
 
-from services.cli.postgres import EmbeddedPostgres
+from services.cli.stack.postgres import EmbeddedPostgres
 from services.core import db
-from services.core.settings import PROJECT, Target
+from services.core.settings import PROJECT
+from services.core.target import Target
 from tests.integration.metrics.server import running, wait_until
 
 NO_DURABILITY = {"fsync": "off"}

@@ -15,7 +15,7 @@ import pytest
 
 from services.core.db import Database, as_json
 from services.core.models import Service, ServiceState
-from services.core.settings import Target
+from services.core.target import Target
 from services.metrics.app import create_app
 from services.metrics.stream.hub import CAP
 from tests.integration.metrics.rows import beat, fill

@@ -10,7 +10,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from services.core.db import Database
-from services.core.settings import Target
+from services.core.target import Target
 from services.metrics.app import create_app
 from services.metrics.writes import pages
 from services.metrics.writes.access import COOKIE

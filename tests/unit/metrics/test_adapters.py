@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from services.metrics.pages import comparison, lineage
 from services.metrics.pages.lineage import Move, drawn, standing
-from services.trainer.promotions import Kind, Line, Published
-from services.trainer.promotions import Move as RecordedMove
+from services.trainer.promotions.line import Kind, Line, Published
+from services.trainer.promotions.line import Move as RecordedMove
 
 
 @st.composite
@@ -58,7 +58,7 @@ MOVES = st.lists(
 
 @given(MOVES)
 def test_the_champion_is_the_one_that_the_trainer_reads(moves: list[tuple[Kind, int | None]]) -> None:
-    """The same moves, read by the page and by services/trainer/promotions.py."""
+    """The same moves, read by the page and by services/trainer/promotions/line.py."""
     line = Line(
         tuple(Published(each, f"round-{each:04}") for each in range(1, 5)),
         tuple(RecordedMove(kind, adapter) for kind, adapter in moves),
@@ -101,6 +101,24 @@ def test_of_a_loss_less_is_better() -> None:
 def test_how_alike_is_left_out_where_something_is_exact() -> None:
     rows = [item("one", 1, 0, metric, "completion") for metric in ("edit_similarity", "exact_match")]
     assert [suite.metric for suite in comparison.suites(rows)] == ["exact_match"]
+
+
+def test_teams_are_compared_by_the_tasks_that_both_were_judged_by() -> None:
+    rows = [
+        item("one", 1.0, 0.5, suite="tasks"), item("two", 0.0, 0.75, suite="tasks"),
+        item("three", 0.5, 0.5, suite="tasks"), item("elsewhere", 1.0, 0.0),
+    ]  # fmt: skip
+    found = comparison.tasks(rows)
+    assert found is not None
+    assert (found.tasks, found.a, found.b) == (3, 0.5, (0.5 + 0.75 + 0.5) / 3)
+    assert (found.a_better, found.b_better) == (1, 1)
+    assert comparison.tasks(rows[3:]) is None
+
+
+def test_some_of_several_samples_is_not_solving() -> None:
+    """Then both shares are shown."""
+    (suite,) = comparison.suites([item("one", 1.0, 0.5), item("two", 0.0, 1.0)])
+    assert not suite.is_rate
 
 
 def report(suite: str, version: str, **figures: float) -> SimpleNamespace:

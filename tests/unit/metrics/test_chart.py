@@ -2,10 +2,11 @@
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.metrics.chart import HEIGHT, LEFT, TOP, WIDTH, line_chart, lines_chart, nice_ticks
+from services.metrics.chart import HEIGHT, LEFT, TOP, WIDTH, exponential, line_chart, lines_chart, nice_ticks
 
 VALUES = st.floats(-1e9, 1e9).filter(lambda value: value == 0 or abs(value) > 1e-6)
 
@@ -58,3 +59,19 @@ def test_several_lines_share_their_axes_and_one_table() -> None:
     assert chart.table == [(1, [1.0, None]), (2, [0.5, 2.0])]
     assert chart.description.startswith("Entropy, analyzer from 1 nats at step 1")
     assert chart.lines[0].points[1][0] == chart.lines[1].points[0][0]
+
+
+@pytest.mark.parametrize(
+    ("value", "written"), [(0.00035, "3.5e-4"), (1e-4, "1e-4"), (8.2137e-5, "8.214e-5"), (-2e-6, "-2e-6")]
+)
+def test_a_learning_rate_is_written_as_engineers_write_it(value: float, written: str) -> None:
+    assert exponential(value) == written
+
+
+def test_an_axis_of_small_figures_has_powers_of_ten() -> None:
+    """Nought stays 0, and an axis that reaches higher has decimals."""
+    small, larger = (line_chart("Figure", "", [(1, 0.0), (2, most)]) for most in (1e-3, 0.1))
+    assert small is not None
+    assert [tick.label for tick in small.values] == ["0", "5e-4", "1e-3"]
+    assert larger is not None
+    assert [tick.label for tick in larger.values] == ["0.00", "0.05", "0.10"]

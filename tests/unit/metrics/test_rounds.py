@@ -75,6 +75,26 @@ def test_only_what_was_logged_is_drawn() -> None:
     assert [figure.name for figure, _ in drawn] == ["loss", "bits"]
 
 
+def test_two_rounds_share_a_chart_of_each_figure_that_both_have() -> None:
+    """However far each came; a team's reward stands beside no single model's loss."""
+    one = [logged(1, loss=2.0), logged(2, loss=1.5), logged(2, "eval", bits_per_byte=0.7)]
+    (shared,) = curves.compared(one, [logged(1, loss=1.8)])
+    assert [(line.name, line.data) for line in shared.lines] == [
+        ("A", ((1, 2.0), (2, 1.5))), ("B", ((1, 1.8),)),
+    ]  # fmt: skip
+    assert curves.compared(one, [logged(1, loss=0.1, reward=0.5)]) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "named"),
+    [(1, 6, [1, 2, 3, 4, 5, 6]), (97, 102, [100]), (1, 40, [1, 10, 20, 30, 40])],
+)
+def test_rounds_are_numbered_where_there_is_room(first: int, last: int, named: list[int]) -> None:
+    """All of a few; with three digits every fifth; of many every tenth."""
+    line = timeline.timeline("demo", [round_row(at, 60) for at in range(first, last + 1)], NOW)
+    assert [bar.number for bar in line.bars if bar.named] == named
+
+
 def part(
     role: str, language: str, contents: int, of_role: int, source: str | None = "one"
 ) -> SimpleNamespace:
