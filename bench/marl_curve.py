@@ -48,6 +48,7 @@ class Asked:
     episodes: int = 128  # an iteration
     group_size: int = 8
     learning_rate: float = 2e-4
+    new_tokens: int = 128  # of an answer
     samples: int = 8  # of a held-out task
     tasks: int | None = None  # of each part at most
     allow_unsandboxed: bool = False
@@ -59,6 +60,7 @@ class Asked:
             "n_rollout_threads": self.episodes,
             "group_size": self.group_size,
             "iterations": self.iterations,
+            "max_new_tokens": self.new_tokens,
             "eval_interval": max(1, self.iterations // 6),
             "save_interval": max(1, self.iterations // 6),
             "eval_samples": 4,
@@ -75,6 +77,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--episodes", type=int, default=Asked.episodes)
     parser.add_argument("--group-size", type=int, default=Asked.group_size)
     parser.add_argument("--learning-rate", type=float, default=Asked.learning_rate)
+    parser.add_argument("--answer-tokens", type=int, default=Asked.new_tokens)
     parser.add_argument("--samples", type=int, default=Asked.samples)
     parser.add_argument("--tasks", type=int, help="of each part at most")
 
@@ -83,7 +86,8 @@ def asked_for(options: argparse.Namespace) -> Asked:
     """As the options say."""
     return Asked(
         options.algorithm, options.curve_iterations, options.episodes, options.group_size,
-        options.learning_rate, options.samples, options.tasks, options.allow_unsandboxed,
+        options.learning_rate, options.answer_tokens, options.samples, options.tasks,
+        options.allow_unsandboxed,
     )  # fmt: skip
 
 

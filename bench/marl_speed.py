@@ -1,7 +1,8 @@
 """How fast an iteration is beside the authors' way, on a model of true shape with random weights.
 
 The arms take turns iteration by iteration in one process, with the same tasks, lengths, adapters, epochs and
-mini-batches; medians count, the first iteration of each does not. A random model never ends a text, so every
+mini-batches; medians count, the first iteration of each does not. The arm that takes minutes an iteration
+(`authors_per_thread`) is asked once, and that one counts. A random model never ends a text, so every
 answer has `new_tokens` tokens in every arm, and every program is a right one of its own, which the sandbox
 runs. `ratio` is iterations of ours to one of the authors', who write for all threads at once;
 `ratio_per_thread` is to a call for every agent and thread.
@@ -16,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -39,6 +41,7 @@ from tests import toy_team
 
 WAIT = 0.2  # seconds between two looks at the GPU
 WARM = 1  # iterations of each arm that do not count
+ONCE = "authors_per_thread"
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Sizes:
     epochs: int = 5
     mini_batches: int = 4
     iterations: int = 3  # timed, of each arm
+    arms: str = "ratchet,authors,authors_per_thread"
 
     def recipe(self, base: Path) -> Recipe:
         return Recipe(
@@ -124,8 +128,11 @@ def measure(sizes: Sizes, folder: Path, *, allow_unsandboxed: bool = False) -> d
             busy: dict[str, list[float]] = {name: [] for name in arms}
             for number in range(WARM + sizes.iterations):
                 for name, arm in arms.items():
+                    if name == ONCE and number != WARM:
+                        continue
                     with watched_gpu() as looks:
                         timed = arm(number)
+                    print(f"{name}, {number}: {timed.rollout:.2f} + {timed.update:.2f} s", flush=True)
                     if number >= WARM:
                         found[name].append(timed)
                         busy[name] += looks
@@ -139,14 +146,14 @@ def _arms(sizes: Sizes, base: Path, sandbox: Sandbox, rewards: Rewards) -> dict[
     source = model.locate(recipe.base_model, None, base)
     tokenizer = model.load_tokenizer(source)
     prompting = FixedLengths(sizes, len(tokenizer))
-    theirs = {
-        name: Authors(model.load_base(recipe, source), tokenizer, recipe, prompting, sandbox, per_thread=each)
-        for name, each in (("authors", False), ("authors_per_thread", True))
+    made: dict[str, Callable[[], Callable[[int], Timed]]] = {
+        "ratchet": lambda: _ours(recipe, source, tokenizer, prompting, rewards),
+        **{
+            name: partial(_theirs, sizes, recipe, source, tokenizer, prompting, sandbox, each)
+            for name, each in (("authors", False), (ONCE, True))
+        },
     }
-    return {
-        "ratchet": _ours(recipe, source, tokenizer, prompting, rewards),
-        **{name: _theirs(sizes, peer) for name, peer in theirs.items()},
-    }
+    return {name: made[name]() for name in sizes.arms.split(",")}
 
 
 def _ours(
@@ -173,7 +180,13 @@ def _ours(
     return iterate
 
 
-def _theirs(sizes: Sizes, peer: Authors) -> Callable[[int], Timed]:
+def _theirs(
+    sizes: Sizes, recipe: Recipe, source: model.Source, tokenizer: Any, prompting: FixedLengths,
+    sandbox: Sandbox, per_thread: bool,
+) -> Callable[[int], Timed]:  # fmt: skip
+    base = model.load_base(recipe, source)
+    peer = Authors(base, tokenizer, recipe, prompting, sandbox, per_thread=per_thread)
+
     def iterate(_number: int) -> Timed:
         began = time.perf_counter()
         batch = peer.rollout(_tasks(sizes.threads))
@@ -211,8 +224,9 @@ def _figures(sizes: Sizes, found: dict[str, list[Timed]], busy: dict[str, list[f
         rates = [one.tokens / one.rollout for one in every]
         flat[f"{name}_rollout_tokens_per_s"] = round(statistics.median(rates), 1)
         flat[f"{name}_gpu_busy"] = round(statistics.mean(busy[name]), 3) if busy[name] else None
-    flat["ratio"] = round(seconds["authors"] / seconds["ratchet"], 2)
-    flat["ratio_per_thread"] = round(seconds["authors_per_thread"] / seconds["ratchet"], 2)
+    for name, ratio in (("authors", "ratio"), (ONCE, "ratio_per_thread")):
+        if {"ratchet", name} <= seconds.keys():
+            flat[ratio] = round(seconds[name] / seconds["ratchet"], 2)
     return flat
 
 

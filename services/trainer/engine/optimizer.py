@@ -57,11 +57,13 @@ def restore(
     tensors: Mapping[str, torch.Tensor],
     numbers: Mapping[str, float],
 ) -> None:
-    """Back to what `state_of` gave, here or in another process."""
+    """Back to what `state_of` gave, here or in another process; tensors go where their parameters are."""
     optimizer.state.clear()
     for key, value in {**tensors, **numbers}.items():
         name, _, kind = key.rpartition("::")
-        optimizer.state.setdefault(parameters[name], {})[kind] = value
+        parameter = parameters[name]
+        here = value.to(parameter.device) if isinstance(value, torch.Tensor) else value
+        optimizer.state.setdefault(parameter, {})[kind] = here
 
 
 def _in_8_bits(parameters: Mapping[str, torch.nn.Parameter], recipe: Recipe) -> bool:

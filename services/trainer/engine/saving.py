@@ -58,11 +58,7 @@ class Saving:
             log.warning("%s has no part %s: another number of processes made it; anew", path, self._part)
             return None
         self._load_weights(saved.weights)
-        moments = {
-            key: value.to(self._parameters[key.rpartition("::")[0]].device)
-            for key, value in saved.moments.items()
-        }
-        optimizers.restore(self._optimizer, self._parameters, moments, saved.state["optimizer"])
+        optimizers.restore(self._optimizer, self._parameters, saved.moments, saved.state["optimizer"])
         return state
 
     def restore_weights(self, step: int) -> bool:

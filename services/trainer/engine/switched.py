@@ -36,11 +36,14 @@ def switch(model: Any, dtype: torch.dtype) -> list[Any]:
 @torch.no_grad()
 def turn_to(layers: list[Any], adapter: str) -> None:
     """Let this adapter act, as its masters are now."""
+    if not layers:
+        return
     for layer in layers:
-        a, b = _masters(layer, adapter)
         layer.acting = adapter
-        layer.acting_a.copy_(a)
-        layer.acting_b.copy_(b * layer.scaling[adapter])
+    a, b = zip(*(_masters(layer, adapter) for layer in layers), strict=True)
+    scaled = torch._foreach_mul(b, [layer.scaling[adapter] for layer in layers])  # noqa: SLF001
+    torch._foreach_copy_([layer.acting_a for layer in layers], a)
+    torch._foreach_copy_([layer.acting_b for layer in layers], scaled)
 
 
 class Switched(torch.nn.Module):

@@ -18,6 +18,7 @@ from services.core.errors import ConfigurationError
 from services.trainer.engine.distributed import causal_lm_of
 from services.trainer.generation import attention
 from services.trainer.generation.batch import Batch
+from services.trainer.generation.graphs import Turns
 from services.trainer.generation.request import Completion, Request
 from services.trainer.generation.writer import Row, Writer
 
@@ -37,6 +38,7 @@ def complete(  # noqa: PLR0913  listeners and limits, which most leave out
     on_text: Callable[[Place, str], None] | None = None,
     memory_bytes: int | None = None,
     turn_tokens: int | None = None,
+    turns: Turns | None = None,
 ) -> list[list[Completion]]:
     """`request.n` completions of every prompt of token ids, in order, or as many as `counts` says of each.
 
@@ -50,7 +52,8 @@ def complete(  # noqa: PLR0913  listeners and limits, which most leave out
     text so far of each row that goes on, by the same; turn_tokens: how many are written between two.
 
     memory_bytes: for keys, values and logits; by default most of what is free on a GPU, on the CPU 16 rows
-    whatever they need. Raises ConfigurationError for a prompt that leaves no room in the context,
+    whatever they need. turns: of the bare model and its present adapters' places, which keep their graphs
+    from call to call. Raises ConfigurationError for a prompt that leaves no room in the context,
     ValueError for one without a token.
     """
     causal_lm = causal_lm_of(model)
@@ -59,7 +62,8 @@ def complete(  # noqa: PLR0913  listeners and limits, which most leave out
     total = sum(samples)
     found: dict[Place, Completion] = {}
     with _ready(model, causal_lm):
-        work = _Work(Writer(causal_lm, tokenizer, request, memory_bytes, turn_tokens), prompts, samples)
+        writer = Writer(causal_lm, tokenizer, request, memory_bytes, turn_tokens, turns)
+        work = _Work(writer, prompts, samples)
         while len(found) < total:
             ended = work.turn()
             found.update(ended)

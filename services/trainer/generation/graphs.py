@@ -22,47 +22,71 @@ SPARE = 4  # times as many rows as there are: beyond that smaller buffers are ma
 WARM_STEPS = 3  # before a capture: lazy initialisations, Triton's kernels, cuBLAS' workspaces
 ROUNDING = 0.02  # of the largest logit: more between a step and its graph is no rounding
 log = logging.getLogger(__name__)
-Choose = Callable[[Any], Any]  # logits (R, V) float32 → tokens (R,)
+Choose = Callable[[Any], Any]  # logits (R, V) → tokens (R,)
 
 
 class Turns:
-    """Writes turns of one model; its buffers, and the graph over them, are kept for the next one."""
+    """Writes turns of one model; buffers, and the graphs over them, are kept for the next ones.
+
+    Whoever writes with the same model again and again keeps this, and nothing is captured any more; weights
+    may change meanwhile as long as they stay where they are.
+    """
 
     def __init__(self, model: Any) -> None:
         """model: the bare causal LM, in evaluation and without gradients for as long as this is used."""
         self._model = model
-        self._steps: Steps | None = None
+        self._kept: list[Steps] = []
         self._works = True
 
-    def write(self, batch: Batch, tokens: int, choose: Choose) -> Any | None:
+    def write(self, batch: Batch, tokens: int, choose: Choose, most: int | None = None) -> Any | None:
         """So many tokens more for every row, (R, tokens); the batch's cache has grown by as many.
 
-        None, and nothing has changed, where it cannot be done: for a cache that is more than keys and values,
-        and where the model's step cannot be captured, which is said once.
+        most: how many may come in all, for which room is made at once. None, and nothing has changed, where
+        it cannot be done: for a cache that is more than keys and values, and where the model's step cannot
+        be captured, which is said once.
         """
         if not (self._works and batch.is_plain):
             return None
         try:
-            steps = self._ready(batch, tokens)
+            steps = self._ready(batch, tokens, tokens if most is None else most)
         except torch.OutOfMemoryError:
-            self._steps = None
+            self.forget()
             raise
         except (RuntimeError, ValueError, TypeError) as exc:  # the many ways in which a capture fails
-            self._steps, self._works = None, False
+            self.forget()
+            self._works = False
             log.warning("no CUDA graph of this model (%s: %s): writing without", type(exc).__name__, exc)
             return None
         return steps.write(batch, tokens, choose)
 
-    def _ready(self, batch: Batch, tokens: int) -> "Steps":
-        """Steps that the batch fits, and has room to grow in."""
+    def forget(self) -> bool:
+        """Give the memory back; whether there was any."""
+        kept, self._kept = self._kept, []
+        return bool(kept)
+
+    def _ready(self, batch: Batch, tokens: int, most: int) -> "Steps":
+        """The fewest rows of steps that the batch fits, and has room to grow in."""
         rows, columns = len(batch.ids), batch.width + tokens
-        steps = self._steps
-        if steps is None or not (rows <= steps.rows <= SPARE * max(rows, ROWS) and columns <= steps.columns):
-            self._steps = None  # its memory goes before more is asked for
-            steps = Steps(self._model, batch, _up(rows, ROWS), _up(columns, COLUMNS))
-            if batch.ids.is_cuda:
-                steps.capture(batch)
-            self._steps = steps
+        for steps in self._kept:
+            if rows <= steps.rows <= SPARE * max(rows, ROWS) and columns <= steps.columns:
+                return steps
+        rows, columns = _up(rows, ROWS), _up(batch.width + most, COLUMNS)
+        self._kept = [steps for steps in self._kept if steps.rows > rows or steps.columns > columns]
+        try:
+            steps = self._made(batch, rows, columns)
+        except torch.OutOfMemoryError:
+            if not self._kept:
+                raise
+            self.forget()
+            torch.cuda.empty_cache()
+            steps = self._made(batch, rows, columns)
+        self._kept = sorted([*self._kept, steps], key=lambda each: each.rows * each.columns)
+        return steps
+
+    def _made(self, batch: Batch, rows: int, columns: int) -> "Steps":
+        steps = Steps(self._model, batch, rows, columns)
+        if batch.ids.is_cuda:
+            steps.capture(batch)
         return steps
 
 
@@ -119,7 +143,7 @@ class Steps:
                 self._logits = self._step()
             else:
                 self._graph.replay()
-            new.append(choose(self._logits[:rows].float()))
+            new.append(choose(self._logits[:rows]))
             self._ids[:rows, 0] = new[-1]
         for layer, fixed in zip(batch.cache.layers, self._layers, strict=True):
             added = slice(before, before + tokens)

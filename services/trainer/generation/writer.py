@@ -13,7 +13,7 @@ from services.trainer.generation import graphs, memory
 from services.trainer.generation.batch import Batch, joined, prefill
 from services.trainer.generation.graphs import Turns
 from services.trainer.generation.request import Completion, Request
-from services.trainer.generation.sampling import Draws, Recorded
+from services.trainer.generation.sampling import Chooser, Only
 from services.trainer.samples.chance import draw
 from services.trainer.samples.encoder import END_OF_DOCUMENT
 
@@ -41,13 +41,18 @@ class Writer:
         request: Request,
         memory_bytes: int | None,
         turn_tokens: int | None = None,
+        turns: Turns | None = None,
     ) -> None:
-        """model: the bare causal LM; memory_bytes None: what is free, see `memory.free_bytes`."""
+        """model: the bare causal LM; memory_bytes None: what is free, see `memory.free_bytes`.
+
+        turns: of this model, kept by whoever writes with it again and again.
+        """
         self.model, self.tokenizer, self.request = model, tokenizer, request
         usual = TURN_TOKENS_ON_CPU if model.device.type == "cpu" else TURN_TOKENS
         self._turn = usual if turn_tokens is None else turn_tokens
         self._memory = memory.free_bytes(model) if memory_bytes is None else memory_bytes
-        self._turns = Turns(model) if request.graphs and model.device.type in graphs.DEVICES else None
+        wants_graphs = request.graphs and model.device.type in graphs.DEVICES
+        self._turns = (turns or Turns(model)) if wants_graphs else None
         if self._turns is not None and self._memory is not None:
             self._memory //= 2  # it has keys and values of its own
         self._ends = ends(model, tokenizer)
@@ -68,30 +73,22 @@ class Writer:
     def write(self, batch: Batch, rows: Sequence[Row]) -> None:
         """A turn: some tokens more in every row, and in the batch."""
         request = self.request
-        tokens = min(self._turn, request.max_new_tokens - min(len(row.written) for row in rows))
-        processors = LogitsProcessorList()
-        if request.temperature > 0:
-            uniform = [self._uniform(row, tokens) for row in rows]
-            processors.append(Draws(uniform, request.temperature, request.top_p))
-        recorded = Recorded(processors, request.temperature or 1.0) if request.logprobs else None
-        if recorded is not None:
-            processors = LogitsProcessorList([recorded])
-        new = None
-        if self._turns is not None:
-            new = self._turns.write(
-                batch, tokens, lambda scores: processors(batch.ids, scores).argmax(dim=-1)
-            )
+        most = request.max_new_tokens - min(len(row.written) for row in rows)
+        tokens = min(self._turn, most)
+        uniform = [self._uniform(row, tokens) for row in rows] if request.temperature > 0 else None
+        choose = Chooser(uniform, request.temperature, request.top_p, recording=request.logprobs)
+        new = self._turns.write(batch, tokens, choose, most) if self._turns is not None else None
         if new is None:
-            new = self._generated(batch, tokens, processors)
+            new = self._generated(batch, tokens, choose)
         batch.ids = torch.cat([batch.ids, new], dim=1)
         batch.mask = torch.cat([batch.mask, torch.ones_like(new)], dim=1)
         for row, ids in zip(rows, new.tolist(), strict=True):
             row.written += ids
-        if recorded is not None:
-            for row, logprobs in zip(rows, recorded.logprobs.tolist(), strict=True):
+        if request.logprobs:
+            for row, logprobs in zip(rows, choose.logprobs.tolist(), strict=True):
                 row.logprobs += logprobs
 
-    def _generated(self, batch: Batch, tokens: int, processors: LogitsProcessorList) -> Any:
+    def _generated(self, batch: Batch, tokens: int, choose: Chooser) -> Any:
         """By transformers: the new tokens (R, at most `tokens`); the batch's cache has grown by them."""
         written = self.model.generate(
             input_ids=batch.ids,
@@ -103,7 +100,7 @@ class Writer:
                 eos_token_id=sorted(self._ends),
                 pad_token_id=self._pad,
             ),
-            logits_processor=processors,
+            logits_processor=LogitsProcessorList([Only(choose)]),
         )
         return written[:, batch.width :]
 

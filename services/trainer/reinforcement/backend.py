@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
-from services.trainer.generation import Completion, Request, complete
+from services.trainer.generation import Completion, Request, Turns, complete
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.recipes.reinforcement import Reinforcement
 
@@ -69,10 +69,14 @@ class OwnWriter:
             return complete(
                 model, tokenizer, prompts, request,
                 counts=counts, on_row=on_row, on_done=on_done, memory_bytes=self._memory_bytes,
+                turns=self._turns(role),
             )  # fmt: skip
 
     def _as(self, role: str) -> AbstractContextManager[None]:
         return self._team.acting(role)
+
+    def _turns(self, role: str) -> Turns:
+        return self._team.turns_of(role)
 
 
 class AtRest(OwnWriter):
@@ -80,3 +84,6 @@ class AtRest(OwnWriter):
 
     def _as(self, role: str) -> AbstractContextManager[None]:  # noqa: ARG002  whoever it is
         return self._team.at_rest()
+
+    def _turns(self, role: str) -> Turns:  # noqa: ARG002
+        return self._team.turns_of(None)

@@ -29,8 +29,8 @@ class Room:
     def within(self, work: Callable[[], T]) -> T:
         """What `work` gives, which is begun anew with less at once when memory runs out.
 
-        First the tokens are halved, then activations are computed again in the backward pass; then
-        torch.OutOfMemoryError is raised.
+        First what writing keeps is given back, then the tokens are halved, then activations are computed
+        again in the backward pass; then torch.OutOfMemoryError is raised.
         """
         while True:
             try:
@@ -41,6 +41,8 @@ class Room:
             torch.cuda.empty_cache()
 
     def _give_way(self) -> bool:
+        if self._team.forget_turns():
+            return True
         tokens = self.tokens(gradients=True)
         if tokens // 2 >= LEAST_TOKENS:
             self._team.most_tokens = tokens // 2

@@ -19,11 +19,13 @@ from torch.utils.checkpoint import checkpoint
 
 from services.core.errors import ConfigurationError, RoundError
 from services.trainer import vetting
-from services.trainer.engine import attention, switched
+from services.trainer.engine import attention, fusing, switched
 from services.trainer.engine.distributed import causal_lm_of
+from services.trainer.generation import Turns
 from services.trainer.model import adapters
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.recipes.reinforcement import section
+from services.trainer.reinforcement import decoded
 from services.trainer.reinforcement.critic import ValueHead
 from services.trainer.reinforcement.profiles import Profile
 
@@ -45,7 +47,14 @@ class Team:
         self.causal_lm: Any = causal_lm_of(model)
         self.device: torch.device = self.causal_lm.device
         self._acting: str | None = None
+        self._turns: dict[str | None, Turns] = {}
         self._layers = switched.switch(model, self.causal_lm.get_input_embeddings().weight.dtype)
+        adapted = sum(isinstance(part, LoraLayer) for part in model.modules())
+        self._acts_in_place = len(self._layers) == adapted
+        self._trained = [one for name, one in model.named_parameters() if "lora_" in name]
+        self._thaw()
+        if self.device.type == "cuda":
+            fusing.fuse(self.causal_lm)
         for layer in self.causal_lm.base_model.layers:
             layer.forward = self._recomputing(layer.forward)
         self._turn_to(self.roles[0])
@@ -97,6 +106,7 @@ class Team:
     @classmethod
     def _made(cls, base: Any, tokenizer: Any, recipe: Recipe, configs: Mapping[str, LoraConfig]) -> "Team":
         base.requires_grad_(requires_grad=False)
+        decoded.decode(base)
         base.set_attn_implementation(attention.register(flash_attn=recipe.use_flash_attention))
         (first, config), *others = configs.items()
         with torch.random.fork_rng(devices=[base.device] if base.device.type == "cuda" else []):
@@ -167,6 +177,20 @@ class Team:
             self.model.base_model.enable_adapter_layers()
             self._thaw()
 
+    def turns_of(self, role: str | None) -> Turns:
+        """What writing as this role, or at rest (None), keeps from one rollout to the next.
+
+        Roles share it: whoever acts, its adapter lies in the same place. Not so with DoRA's layers.
+        """
+        if role is not None and self._acts_in_place:
+            role = self.roles[0]
+        return self._turns.setdefault(role, Turns(self.causal_lm))
+
+    def forget_turns(self) -> bool:
+        """Give back the memory that writing keeps; whether there was any."""
+        had = [turns.forget() for turns in self._turns.values()]
+        return any(had)
+
     def parameters_of(self, role: str) -> dict[str, torch.nn.Parameter]:
         """The role's adapter by name, float32. Raises ConfigurationError for a role of no one here."""
         self._check(role)
@@ -179,15 +203,15 @@ class Team:
         return dict(weights)
 
     def _turn_to(self, role: str) -> None:
-        self.model.set_adapter(role)
-        self._thaw()
+        if not self._acts_in_place:
+            self.model.set_adapter(role)
+            self._thaw()
         switched.turn_to(self._layers, role)
 
     def _thaw(self) -> None:
         """PEFT freezes every adapter but the active one: all of them are trained here."""
-        for name, parameter in self.model.named_parameters():
-            if "lora_" in name:
-                parameter.requires_grad_(requires_grad=True)
+        for parameter in self._trained:
+            parameter.requires_grad_(requires_grad=True)
 
     def _check(self, role: str) -> None:
         if role not in self.roles:

@@ -117,3 +117,70 @@ def test_nothing_of_it_is_used_where_it_is_declined_or_there_are_no_graphs(
 def test_results_that_are_kept_are_the_same_with_it() -> None:
     """They are kept by the request's words."""
     assert repr(Request(3, graphs=False)) == repr(Request(3))
+
+
+def test_buffers_that_are_kept_serve_the_next_call(
+    model: Any, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With other prompts and after weights have changed in their place, once there is room for all."""
+    made, sizes = graphs.Steps.__init__, []
+
+    def counted(self: graphs.Steps, model: Any, batch: Any, *room: int) -> None:
+        sizes.append(room)
+        made(self, model, batch, *room)
+
+    monkeypatch.setattr(graphs.Steps, "__init__", counted)
+    kept = graphs.Turns(model.get_base_model())
+    asked = prompts(12)
+    generation.complete(model, tokenizer, asked, Request(12, seed=1, temperature=1.0), turns=kept)
+    first = len(sizes)
+    request = Request(12, seed=2, temperature=1.0)
+    weight = next(each for name, each in model.named_parameters() if "lora_B" in name)
+    with torch.no_grad():
+        weight.add_(0.1)
+    again = generation.complete(model, tokenizer, asked[:11], request, turns=kept)
+    assert len(sizes) == first
+    assert again == generation.complete(model, tokenizer, asked[:11], replace(request, graphs=False))
+    with torch.no_grad():
+        weight.sub_(0.1)
+
+
+def test_room_is_made_for_all_that_may_be_written(
+    model: Any, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, columns = graphs.Steps.__init__, []
+
+    def counted(self: graphs.Steps, model: Any, batch: Any, *room: int) -> None:
+        columns.append(room[1])
+        made(self, model, batch, *room)
+
+    monkeypatch.setattr(graphs.Steps, "__init__", counted)
+    generation.complete(model, tokenizer, [[3, 4, 5]], Request(50))
+    assert columns == [64]
+
+
+def test_what_is_kept_is_given_back(model: Any, tokenizer: Any) -> None:
+    kept = graphs.Turns(model.get_base_model())
+    assert not kept.forget()
+    generation.complete(model, tokenizer, prompts(2), Request(3), turns=kept)
+    assert kept.forget()
+    assert not kept.forget()
+
+
+def test_memory_that_is_kept_goes_before_rows_do(
+    model: Any, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, made, rows = graphs.Turns(model.get_base_model()), graphs.Steps.__init__, []
+    generation.complete(model, tokenizer, [[3] * 100], Request(3), turns=kept)
+
+    def none_beside_others(self: graphs.Steps, model: Any, batch: Any, *room: int) -> None:
+        rows.append(len(batch.ids))
+        if kept._kept:
+            raise torch.OutOfMemoryError
+        made(self, model, batch, *room)
+
+    monkeypatch.setattr(graphs.Steps, "__init__", none_beside_others)
+    asked = [[3] * 60 for _ in range(16)]
+    plain = generation.complete(model, tokenizer, asked, Request(9, graphs=False))
+    assert generation.complete(model, tokenizer, asked, Request(9), turns=kept) == plain
+    assert rows == [16, 16]
