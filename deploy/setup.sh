@@ -98,9 +98,9 @@ install_runtime() {
         say "installing (no NVIDIA GPU here, so PyTorch for the processor alone); about two minutes"
         if install services.txt local.txt demo.txt torch-cpu.txt trainer.txt "$@"; then return; fi
         if ! sed -n '/^ERROR/,$p' "$log" | grep -q 'torch==[0-9.]*+cpu'; then die_of_pip; fi
-        say "pip finds no PyTorch for the processor alone, so the CUDA build comes (several GB; it runs
-  without a GPU too). To have the small one, stop this, add PyTorch's CPU package index to pip's
-  extra-index-url, and run it again."
+        say "pip finds no PyTorch for the processor alone, so the CUDA build comes (5.5 GB in all; it runs
+  without a GPU too). To have the small one, 1.4 GB in all, stop this and run it again with
+  PIP_EXTRA_INDEX_URL set to PyTorch's index of CPU builds: its installation page has the address."
     else
         say "installing with PyTorch for CUDA (several GB)"
     fi
