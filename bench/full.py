@@ -15,10 +15,11 @@ from typing import Any
 
 import psutil
 
-from services.cli.postgres import EmbeddedPostgres
+from services.cli.stack.postgres import EmbeddedPostgres
 from services.core import db
 from services.core.db import Database
-from services.core.settings import PROJECT, Settings, Target
+from services.core.settings import PROJECT, Settings
+from services.core.target import Target
 from services.processor.progress import Progress
 from services.processor.rules import Rules
 from services.processor.scan import SourceScan

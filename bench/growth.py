@@ -30,7 +30,7 @@ import psutil
 from bench import corpus as corpora
 from bench import full, same_steps
 from bench.full import say
-from services.cli.postgres import EmbeddedPostgres
+from services.cli.stack.postgres import EmbeddedPostgres
 from services.core import db
 
 WINDOW = 10_000  # files

@@ -28,7 +28,8 @@ from bench import full, same_steps, stages
 from bench.corpus import Corpus
 from bench.full import Run, Server, say
 from bench.stages import Stages
-from services.core.settings import PROJECT, Target
+from services.core.settings import PROJECT
+from services.core.target import Target
 
 HOME = PROJECT / ".ratchet" / "bench"
 PEER = ("datatrove[processing,io]==0.10.1",)

@@ -28,8 +28,8 @@ import psutil
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
-from services.cli.processes import PidFiles  # noqa: E402
-from services.cli.stack import session_file  # noqa: E402
+from services.cli.stack import session  # noqa: E402
+from services.cli.stack.processes import PidFiles  # noqa: E402
 
 QUICK_POLL, POLL = 0.2, 1.0  # seconds, until the first content and after
 TIMEOUT = 15 * 60.0  # seconds for the whole loop
@@ -114,7 +114,7 @@ class Loop:
             "tokens_per_s": training.get("tokens_per_s"),
             "steps": training.get("steps"),
         }
-        seconds = json.loads(session_file(self.home).read_text(encoding="utf-8"))["seconds"]
+        seconds = session.read(self.home)["seconds"]
         self.figures |= {f"{name}_start_s": value for name, value in seconds.items()}
 
 

@@ -29,17 +29,17 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
-from services.cli.postgres import EmbeddedPostgres  # noqa: E402
+from services.cli.stack.postgres import EmbeddedPostgres  # noqa: E402
 from services.core import db, sql  # noqa: E402
 from services.core.models import RoundState  # noqa: E402
-from services.core.settings import Target  # noqa: E402
+from services.core.target import Target  # noqa: E402
 from services.trainer.ledger import Lease, Ledger  # noqa: E402
 from services.trainer.recipes.recipe import Recipe  # noqa: E402
 
 ROWS, QUICK_ROWS = 10_000_000, 1_000_000
 CHUNK = 500_000  # contents a statement
 POLLS, SELECTIONS, SELECTED = 2_000, 500, 1_000
-MOST_COUNTED = 2_000  # as services/trainer/daemon.py counts: twice MIN_NEW_FILES
+MOST_COUNTED = 2_000  # as services/trainer/daemon/backlog.py counts: twice MIN_NEW_FILES
 THRESHOLD = 70
 VACUUM_AFTER = 20_000  # dead rows: sql/migrations/0004_backlog.sql
 DEAD_ROWS = 2  # a content leaves when a round takes it and when the champion has learned from it

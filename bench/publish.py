@@ -30,11 +30,12 @@ PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
 from bench import publish_readers  # noqa: E402
-from services.cli.postgres import EmbeddedPostgres  # noqa: E402
+from services.cli.stack.postgres import EmbeddedPostgres  # noqa: E402
 from services.core import db  # noqa: E402
-from services.core.settings import Target  # noqa: E402
+from services.core.target import Target  # noqa: E402
 from services.trainer import publish  # noqa: E402
-from services.trainer.promotions import By, Champions  # noqa: E402
+from services.trainer.promotions.champions import Champions  # noqa: E402
+from services.trainer.promotions.line import By  # noqa: E402
 from tests import tiny_adapter  # noqa: E402
 
 Figures = dict[str, float | int | None]

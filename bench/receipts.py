@@ -26,8 +26,8 @@ from backports import zstd
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
-from services.cli.postgres import EmbeddedPostgres  # noqa: E402
-from services.cli.which_adapters import answered, contents_of  # noqa: E402
+from services.cli.learned.which_adapters import answered, contents_of  # noqa: E402
+from services.cli.stack.postgres import EmbeddedPostgres  # noqa: E402
 from services.core import db  # noqa: E402
 from services.core.models import ContentRole, RoundState  # noqa: E402
 from services.trainer import publish  # noqa: E402

@@ -21,7 +21,8 @@ import msgspec
 
 from bench.full import Server
 from services.core import db
-from services.core.settings import PROJECT, Target
+from services.core.settings import PROJECT
+from services.core.target import Target
 from services.processor import clusters  # fmt: skip
 from services.processor.judge import judge_path
 from services.processor.messages import ToJudge, ToParse

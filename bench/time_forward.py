@@ -26,7 +26,7 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
-from services.cli.postgres import EmbeddedPostgres  # noqa: E402
+from services.cli.stack.postgres import EmbeddedPostgres  # noqa: E402
 from services.core import db  # noqa: E402
 from services.core.models import ContentRole, RoundState  # noqa: E402
 from services.processor.judging import Judge  # noqa: E402
@@ -35,10 +35,10 @@ from services.processor.progress import Progress  # noqa: E402
 from services.processor.rules import Rules  # noqa: E402
 from services.processor.scan import SourceScan  # noqa: E402
 from services.processor.sources import source  # noqa: E402
-from services.trainer import held_out  # noqa: E402
 from services.trainer.ledger import Ledger  # noqa: E402
 from services.trainer.recipes.recipe import Recipe  # noqa: E402
 from services.trainer.samples.source import SampleSource, Spans  # noqa: E402
+from services.trainer.selection import held_out  # noqa: E402
 
 RECIPE = Recipe(name="time-forward", base_model="./model")
 THRESHOLD = 0  # every content that the filters keep: the score is of no interest here

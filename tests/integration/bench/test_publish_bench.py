@@ -8,7 +8,7 @@ import pytest
 from bench import publish as bench
 from bench import publish_readers
 from services.core.db import Database
-from services.core.settings import Target
+from services.core.target import Target
 from services.trainer import publish
 from tests import tiny_adapter
 

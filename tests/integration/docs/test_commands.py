@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 
 from services.cli.main import app
 from services.core.db import Database
-from services.core.settings import Settings, Target
+from services.core.settings import Settings
+from services.core.target import Target
 from services.metrics.app import create_app
 from tests import documented
 from tests.conftest import administer

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from services.core.db import Database, as_json
-from services.core.settings import PROJECT, Target
+from services.core.settings import PROJECT
+from services.core.target import Target
 from tests import tiny_model as tiny
 
 

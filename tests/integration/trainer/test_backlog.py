@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from services.core import sql
 from services.core.db import Database
 from services.core.models import RoundState
-from services.core.settings import Target
+from services.core.target import Target
 from services.trainer.ledger import Lease, Ledger
 from services.trainer.recipes.recipe import Recipe
 from tests.conftest import administer

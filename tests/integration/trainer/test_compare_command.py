@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from services.cli import compare, environment, modelprocess
-from services.cli.compare import Asked
+from services.cli import environment
+from services.cli.asking import modelprocess
 from services.cli.environment import Environment
+from services.cli.judging import compare
+from services.cli.judging.compare import Asked
 from services.core.db import Database, as_json
 from services.core.errors import RatchetError
 from services.core.models import Json
-from services.core.settings import Target
+from services.core.target import Target
 from services.trainer.comparing import __main__ as child
 from services.trainer.generation import Request
 from services.trainer.suites import completion, keywords

@@ -14,9 +14,9 @@ import pytest
 from services.core import db
 from services.core.db import Database, Transaction, as_json
 from services.core.models import RoundState
-from services.core.settings import Target
+from services.core.target import Target
 from services.trainer.events import Event, sentence
-from services.trainer.promotions import By
+from services.trainer.promotions.line import By
 from tests.integration.trainer.test_ledger import texts
 from tests.integration.trainer.test_promotions import Life
 from tests.unit.trainer.webhooks.test_documentation import FIELDS

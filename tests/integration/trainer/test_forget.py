@@ -18,7 +18,7 @@ from services.trainer.forgetting.found import Found
 from services.trainer.forgetting.steps import Forgetting
 from services.trainer.forgetting.target import find
 from services.trainer.forgetting.words import Policy, State
-from services.trainer.promotions import By
+from services.trainer.promotions.line import By
 from tests.integration.trainer import corpus
 from tests.integration.trainer.test_ledger import texts
 from tests.integration.trainer.test_promotions import Life

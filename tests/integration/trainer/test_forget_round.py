@@ -8,10 +8,10 @@ import pytest
 
 from services.cli import environment
 from services.cli.environment import Environment
-from services.cli.forget import Options, run
-from services.cli.retraining import await_rounds
+from services.cli.learned.forget import Options, run
+from services.cli.learned.retraining import await_rounds
 from services.core.db import Database
-from services.core.settings import Target
+from services.core.target import Target
 from tests.integration.cli.conftest import variables
 from tests.integration.trainer.conftest import Trainer, standard_library
 from tests.integration.trainer.test_promotions import Life

@@ -9,9 +9,11 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig, LlamaConfig, LlamaForCausalLM
 
-from services.cli import environment, gguf
+from services.cli import environment
+from services.cli.using import gguf
 from services.core.errors import ConfigurationError
-from services.trainer import answering, gguf_export
+from services.trainer import gguf_export
+from services.trainer.answering import loading
 from services.trainer.generation import Request, complete
 from tests.published_adapter import Published, published
 
@@ -57,7 +59,7 @@ def test_it_answers_as_the_adapter_does(
     found = gguf_export.exported(
         {"subject": "champion", "file": str(target), "quantise": quantise}, made.settings
     )
-    exact, tokenizer = answering.load("champion", made.settings, unquantised=True)
+    exact, tokenizer = loading.load("champion", made.settings, unquantised=True)
     weights = sum(weight.numel() for weight in exact.get_base_model().parameters())
     assert size * weights < found["bytes"] == target.stat().st_size < size * weights + VOCABULARY_BYTES
     loaded = AutoModelForCausalLM.from_pretrained(

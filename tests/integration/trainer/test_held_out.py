@@ -7,7 +7,7 @@ from typing import Any
 
 from services.core.db import Database
 from services.core.models import ContentRole, RoundState, Subject
-from services.core.settings import Target
+from services.core.target import Target
 from services.trainer.evaluate import ContentLoss
 from services.trainer.ledger import Ledger, Round
 from services.trainer.recipes.recipe import Recipe

@@ -15,7 +15,7 @@ from services.core.models import ContentRole, RoundState
 from services.trainer.ledger import Lease, Ledger
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.samples.source import Unit
-from services.trainer.selection import Candidate, choose
+from services.trainer.selection.choice import Candidate, choose
 from tests.integration.trainer import corpus
 from tests.integration.trainer.test_round import rows
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from services.core.db import Database
-from services.core.settings import PROJECT, Target
+from services.core.settings import PROJECT
+from services.core.target import Target
 from tests.integration.trainer.conftest import standard_library
 from tests.integration.trainer.test_round import rows
 

@@ -10,10 +10,13 @@ import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM
 
-from services.cli import connection, environment, merge, modelprocess
+from services.cli import environment
+from services.cli.asking import connection, modelprocess
+from services.cli.using import merge
 from services.core.errors import ConfigurationError, DatabaseUnavailableError, PublishError
 from services.core.models import Json
-from services.trainer import answering, publish, subjects
+from services.trainer import publish, subjects
+from services.trainer.answering import loading, question
 from services.trainer.merging import __main__ as child
 from services.trainer.merging import cost
 from services.trainer.subjects import Subject
@@ -61,7 +64,7 @@ def test_what_is_written_is_a_model_of_its_own(made: Published, tmp_path: Path) 
     assert manifest["merged"]["files"] == publish.verify(made.folder)["files"]
     request = {"max_new_tokens": 4, "stop": []}
     asked = {"subject": str(folder), "request": request, "prompt": "def f(", "chat": False}
-    assert answering.answered(asked, made.settings)["completions"][0]["text"]
+    assert question.answered(asked, made.settings)["completions"][0]["text"]
     assert not (tmp_path / ".seals").exists()
 
 
@@ -129,6 +132,6 @@ def test_questions_of_held_out_code_where_there_is_some(made: Published) -> None
     texts = standard_library(4)
     contents = [SampleSource(at, bytes([at]) * 32, "python", text, 90) for at, text in enumerate(texts)]
     subject: Subject = subjects.resolve("champion", made.settings)
-    asked = cost.questions(contents, subject, answering.load_tokenizer(subject, made.settings))
+    asked = cost.questions(contents, subject, loading.load_tokenizer(subject, made.settings))
     assert len(asked.prompts) == cost.PROMPTS
     assert asked.said == f"4 held-out files, {cost.PROMPTS} completions of them"

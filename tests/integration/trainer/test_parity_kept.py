@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from services.core.db import Database, as_json
-from services.core.settings import Target
+from services.core.target import Target
 from services.trainer.parity import record
 from services.trainer.parity.record import Leg, Parity
 

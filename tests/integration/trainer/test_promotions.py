@@ -14,7 +14,8 @@ from services.core.errors import ConfigurationError, LeaseLostError, PromotionEr
 from services.core.models import RoundState
 from services.trainer import publish, seals
 from services.trainer.ledger import Closing, Lease, Ledger, Round
-from services.trainer.promotions import By, Champions, Kind, Line, Move, Published
+from services.trainer.promotions.champions import Champions
+from services.trainer.promotions.line import By, Kind, Line, Move, Published
 from services.trainer.recipes.recipe import Recipe
 from tests import tiny_adapter
 from tests.integration.trainer import corpus

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from services.cli import environment, promotions
+from services.cli import environment
+from services.cli.champions import promotions
 from services.cli.environment import Environment
 from services.core.db import Database
 from services.core.errors import ConfigurationError, PromotionError
-from services.core.settings import Target
+from services.core.target import Target
 from tests.integration.cli.conftest import variables
 from tests.integration.trainer.test_ledger import texts
 from tests.integration.trainer.test_promotions import Life, rot

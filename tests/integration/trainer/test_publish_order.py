@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from services.core.settings import PROJECT, Target
+from services.core.settings import PROJECT
+from services.core.target import Target
 from tests.integration.trainer.test_ledger import texts
 
 ROUND = """
 import json, sys
 from pathlib import Path
 from services.core.db import Database
-from services.core.settings import Target
+from services.core.target import Target
 from tests.integration.trainer.test_promotions import Life
 life = Life(Database(Target(**json.loads(sys.argv[1])), application="traced"), Path(sys.argv[2]))
 opened = life.open()

@@ -10,17 +10,19 @@ from typing import Any
 
 import pytest
 
-from services.cli import environment, which_adapters
-from services.cli import receipt as command
+from services.cli import environment
+from services.cli.asking.locate import PathError
 from services.cli.environment import Environment
-from services.cli.locate import PathError
+from services.cli.learned import receipt as command
+from services.cli.learned import which_adapters
 from services.core.db import Database
 from services.core.errors import ReceiptError
 from services.core.models import ContentRole, RoundState
-from services.core.settings import Target
+from services.core.target import Target
 from services.trainer import publish
 from services.trainer.ledger import Lease, Ledger, Round
-from services.trainer.promotions import By, Champions
+from services.trainer.promotions.champions import Champions
+from services.trainer.promotions.line import By
 from services.trainer.receipts import reading, verifying, writing
 from services.trainer.receipts.exposure import Exposure
 from services.trainer.receipts.lines import Content

@@ -15,12 +15,13 @@ import pytest
 
 from services.core.db import Database, as_json
 from services.core.models import ServiceState
-from services.core.settings import PROJECT, Settings, Target
-from services.trainer import backlog, heartbeat
-from services.trainer import daemon as daemon_module
-from services.trainer.daemon import Daemon
-from services.trainer.judge import Watched
-from services.trainer.requests import Desk
+from services.core.settings import PROJECT, Settings
+from services.core.target import Target
+from services.trainer import heartbeat
+from services.trainer.daemon import backlog, supervisor
+from services.trainer.daemon.judge import Watched
+from services.trainer.daemon.requests import Desk
+from services.trainer.daemon.supervisor import Daemon
 from tests.integration.trainer.conftest import Trainer, standard_library
 from tests.integration.trainer.test_ledger import texts
 from tests.integration.trainer.test_promotions import Life
@@ -115,7 +116,7 @@ def office(
     life: Life, role_target: Callable[[str], Target], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Office]:
     made = Office(life, role_target("ratchet_trainer"), tmp_path)
-    monkeypatch.setattr(daemon_module, "Child", made.child)
+    monkeypatch.setattr(supervisor, "Child", made.child)
     yield made
     made.database.close()
 
@@ -179,7 +180,7 @@ def test_what_cannot_be_done_is_refused_with_the_reason(
 
 def test_a_fault_is_answered_and_the_daemon_lives(at_work: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kind of the error to the asker, the traceback to the log."""
-    monkeypatch.setattr("services.trainer.requests.outcome", lambda *_: 1 / 0)
+    monkeypatch.setattr("services.trainer.daemon.requests.outcome", lambda *_: 1 / 0)
     state, message = at_work.asked("rollback")
     assert (state, at_work.life.current) == ("failed", "round-0002")
     assert "ZeroDivisionError" in message
@@ -219,7 +220,7 @@ def test_nothing_to_train_on_is_said_at_once(at_work: Office) -> None:
         tx._cursor.execute("UPDATE backlog SET is_new = false")
     state, message = at_work.asked("train")
     assert state == "failed"
-    assert message.startswith("there is nothing to train on: 0 of 1000 contents that score 70 or more")
+    assert message.startswith("there is nothing to train on: 0 new contents that score 70 or more")
     assert at_work.children == []
 
 
@@ -265,7 +266,7 @@ def test_a_trainer_that_owns_the_tables_forgets(
 ) -> None:
     """The texts are gone when it is answered, in the name of who asked."""
     owned = Office(life, target, tmp_path)
-    monkeypatch.setattr(daemon_module, "Child", owned.child)
+    monkeypatch.setattr(supervisor, "Child", owned.child)
     life.ledger.release(life.lease)
     owned.tick()
     number = ask(life.database, "forget", target="repo", reason="it left")

@@ -11,7 +11,8 @@ import psycopg2
 import pytest
 
 from services.core.db import Database
-from services.core.settings import REDACTED, Settings, Target
+from services.core.settings import REDACTED, Settings
+from services.core.target import Target
 from services.trainer import round_log
 from services.trainer.round_log import LINE_CHARACTERS, LINES, RoundLog
 from services.trainer.shown_samples import Run, ShownSample

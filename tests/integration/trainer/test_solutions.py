@@ -8,7 +8,7 @@ import pytest
 
 from services.core.db import Database, Transaction, as_json
 from services.core.errors import ConfigurationError
-from services.core.settings import Target
+from services.core.target import Target
 from services.trainer import solutions
 from services.trainer.ledger import Ledger
 from services.trainer.recipes.recipe import Recipe

@@ -10,7 +10,7 @@ import pytest
 from services.core import db
 from services.core.db import Database, as_json
 from services.core.models import Subject
-from services.core.settings import Target
+from services.core.target import Target
 from services.trainer.suites import records
 from services.trainer.suites.suite import Report, Score
 

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from services.cli import environment, verdict
+from services.cli import environment
 from services.cli.environment import Environment
+from services.cli.judging import verdict
 from services.core.db import Database, as_json
 from services.core.errors import ConfigurationError, RatchetError
 from services.core.models import Json
-from services.core.settings import Target
+from services.core.target import Target
 from services.trainer import model, publish
 from services.trainer.recipes import files as recipe_files
 from services.trainer.recipes.recipe import Recipe

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from services.core.db import Database, as_json
-from services.core.settings import Settings, Target, from_environment
+from services.core.settings import Settings, from_environment
+from services.core.target import Target
 from services.trainer.webhooks import outbox, schedule, sender, transport
 from services.trainer.webhooks.endpoints import Endpoint
 from services.trainer.webhooks.outbox import Outbox

@@ -13,7 +13,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from services.cli.migrate import SERVICES as ROLES
+from services.cli.stack.migrate import SERVICES as ROLES
 from services.core.settings import NAMES, PROJECT, Settings, from_environment
 from tests.kustomize import Manifest, build, containers, pod
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM
 
 from services.core.errors import ConfigurationError
-from services.trainer import answering, publish
-from services.trainer.answering import Told
+from services.trainer import publish
+from services.trainer.answering import loading, question, writing
+from services.trainer.answering.writing import Told
 from services.trainer.generation import Request
 from tests import tiny_model as tiny
 from tests.published_adapter import Published, published
@@ -33,8 +34,8 @@ def asked(**fields: Any) -> dict[str, Any]:
 
 def test_the_champion_is_not_its_base(made: Published) -> None:
     """Both on the same weights, the base's as they are in its folder."""
-    base, _ = answering.load("base", made.settings)
-    champion, tokenizer = answering.load("champion", made.settings)
+    base, _ = loading.load("base", made.settings)
+    champion, tokenizer = loading.load("champion", made.settings)
     plain = AutoModelForCausalLM.from_pretrained(made.recipe.base_model)
     with torch.no_grad(), champion.disable_adapter():
         torch.testing.assert_close(base(IDS).logits, champion(IDS).logits)
@@ -47,7 +48,7 @@ def test_the_champion_is_not_its_base(made: Published) -> None:
 
 def test_pieces_that_are_heard_are_the_answer(made: Published) -> None:
     heard: list[str] = []
-    found = answering.answered(asked(), made.settings, heard.append)
+    found = question.answered(asked(), made.settings, heard.append)
     assert "".join(heard) == found["completions"][0]["text"]
     assert len(heard) > 1
     assert found["completions"][0]["tokens"] == 12
@@ -55,39 +56,39 @@ def test_pieces_that_are_heard_are_the_answer(made: Published) -> None:
 
 
 def test_the_same_is_written_whether_anybody_listens(made: Published) -> None:
-    listened = answering.answered(asked(), made.settings, lambda _: None)
-    assert listened["completions"] == answering.answered(asked(), made.settings)["completions"]
+    listened = question.answered(asked(), made.settings, lambda _: None)
+    assert listened["completions"] == question.answered(asked(), made.settings)["completions"]
 
 
 def test_several_completions_are_drawn_by_the_seed(made: Published) -> None:
     request = {"max_new_tokens": 8, "stop": [], "n": 3, "temperature": 1.0, "seed": 5}
-    found = [answering.answered(asked(request=request), made.settings)["completions"] for _ in range(2)]
+    found = [question.answered(asked(request=request), made.settings)["completions"] for _ in range(2)]
     assert found[0] == found[1]
     assert len({each["text"] for each in found[0]}) > 1
 
 
 def test_the_recipe_says_whether_it_is_a_question(made: Published) -> None:
     """Completion pairs are asked in the chat template, which takes tokens of its own."""
-    raw = answering.answered(asked(), made.settings)
-    chat = answering.answered(asked(chat=None), made.settings)
+    raw = question.answered(asked(), made.settings)
+    chat = question.answered(asked(chat=None), made.settings)
     assert (raw["chat"], chat["chat"]) == (False, True)
     assert chat["prompt_tokens"] > raw["prompt_tokens"]
 
 
 def test_what_is_between_two_texts_is_asked_for_with_the_tokenizers_own_tokens(made: Published) -> None:
-    _, tokenizer = answering.load("base", made.settings)
-    ids, end = answering.middle_ids(tokenizer, "a = 1\n", "b = 2\n", "it")
+    _, tokenizer = loading.load("base", made.settings)
+    ids, end = writing.middle_ids(tokenizer, "a = 1\n", "b = 2\n", "it")
     text = "<|fim_prefix|>a = 1\n<|fim_suffix|>b = 2\n<|fim_middle|>"
     assert tokenizer.decode(ids) == text
     assert end is None
-    found = answering.answered(asked(prefix="a = 1\n", suffix="b = 2\n"), made.settings)
+    found = question.answered(asked(prefix="a = 1\n", suffix="b = 2\n"), made.settings)
     assert found["prompt_tokens"] == len(ids)
 
 
 def test_without_such_tokens_it_is_said_what_to_do(tmp_path: Path) -> None:
     other = published(tmp_path, tiny.make(tmp_path / "llama"))
     with pytest.raises(ConfigurationError, match="fill-in-the-middle tokens"):
-        answering.answered(asked(prefix="a", suffix="b"), other.settings)
+        question.answered(asked(prefix="a", suffix="b"), other.settings)
 
 
 def test_an_adapter_of_another_shape_is_refused(
@@ -98,7 +99,7 @@ def test_an_adapter_of_another_shape_is_refused(
     monkeypatch.setitem(tiny.SHAPE, "hidden_size", 32)
     other = published(tmp_path, tiny.make(tmp_path / "narrow"))
     with pytest.raises(ConfigurationError, match="does not fit base_model"):
-        answering.load(str(folder), other.settings)
+        loading.load(str(folder), other.settings)
 
 
 TEXTS = st.text(alphabet="ab\n\ufffd", max_size=20)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from services.cli.forget_words import extraction
+from services.cli.learned.forget_words import extraction
 from services.core.settings import Settings
 from services.trainer.extraction import Extraction
 from services.trainer.forgetting import check, passages, remains

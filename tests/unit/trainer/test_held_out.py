@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.core.models import ContentRole
-from services.trainer import held_out
-from services.trainer.held_out import LATER, train_through
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.samples.source import Spans
-from services.trainer.selection import Candidate, Choice, Past, choose
+from services.trainer.selection import held_out
+from services.trainer.selection.choice import Candidate, Choice, Past, choose
+from services.trainer.selection.held_out import LATER, train_through
 
 RECIPE = Recipe(name="test", base_model="./model", held_out_min=16, validation_min=4)
 LINE = "0123456789\n"

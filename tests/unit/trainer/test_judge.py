@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from services.core.models import ServiceState
+from services.trainer.daemon.judge import BACKOFF_MAX, Watched, backoff
 from services.trainer.heartbeat import Beat, Heart, read
-from services.trainer.judge import BACKOFF_MAX, Watched, backoff
 
 TRAINING = Beat(counter=1, state=ServiceState.TRAINING)
 LOADING = Beat(counter=1, state=ServiceState.STARTING)

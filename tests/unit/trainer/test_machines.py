@@ -10,8 +10,9 @@ import pytest
 
 from services.core.errors import ConfigurationError
 from services.core.settings import from_environment
-from services.trainer import failure, launch, machines
-from services.trainer.node import SILENCE, Node
+from services.trainer import failure, launch
+from services.trainer.daemon import machines
+from services.trainer.daemon.node import SILENCE, Node
 from services.trainer.recipes.recipe import Recipe
 
 SEVERAL = {"NNODES": "2", "NODE_RANK": "1", "RDZV_ENDPOINT": "trainer-0:29400", "NPROC_PER_NODE": "8"}
@@ -159,7 +160,7 @@ class Started:
 @pytest.fixture
 def node(monkeypatch: pytest.MonkeyPatch) -> Node:
     Started.all = []
-    monkeypatch.setattr("services.trainer.node.Child", Started)
+    monkeypatch.setattr("services.trainer.daemon.node.Child", Started)
     return Node(from_environment({}), "track", machines.Machines(1, 2, 1, "127.0.0.1", 1))
 
 

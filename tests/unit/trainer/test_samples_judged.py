@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.trainer.held_out import union
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.samples.judging import judged_tokens, moved
 from services.trainer.samples.make import make
 from services.trainer.samples.sample import Sample
 from services.trainer.samples.source import SampleSource, Spans
+from services.trainer.selection.held_out import union
 from tests.unit.trainer.known_tokenizers import tokenizer
 
 TEXT = "".join(f"def größe_{n}(wert):\n    return wert + {n}  # ✓ line {n}\n\n\n" for n in range(12))

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.core.models import ContentRole
-from services.trainer.held_out import MOST_SET_ASIDE
 from services.trainer.recipes.recipe import Recipe
-from services.trainer.selection import Candidate, Choice, choose
-from services.trainer.shares import within_shares
+from services.trainer.selection.choice import Candidate, Choice, choose
+from services.trainer.selection.held_out import MOST_SET_ASIDE
+from services.trainer.selection.shares import within_shares
 
 RECIPE = Recipe(name="test", base_model="./model")
 candidates = st.lists(

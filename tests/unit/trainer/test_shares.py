@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from services.core.models import ContentRole
 from services.trainer.recipes.recipe import Recipe
-from services.trainer.selection import Candidate, Past, choose
-from services.trainer.shares import Taken, within
+from services.trainer.selection.choice import Candidate, Past, choose
+from services.trainer.selection.shares import Taken, within
 
 RECIPE = Recipe(name="test", base_model="./model")
 

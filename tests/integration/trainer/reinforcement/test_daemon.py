@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from services.core.db import Database
-from services.core.settings import Settings, Target
-from services.trainer import daemon as daemon_module
-from services.trainer.daemon import Daemon
+from services.core.settings import Settings
+from services.core.target import Target
+from services.trainer.daemon import supervisor
+from services.trainer.daemon.supervisor import Daemon
 from services.trainer.heartbeat import Beat
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.tasks import folder
@@ -65,7 +66,7 @@ def office(
         nproc_per_node=4, allow_unsandboxed=True,
     )  # fmt: skip
     made = Office(team_recipe, Database(role_target("ratchet_trainer"), max_conn=4), settings)
-    monkeypatch.setattr(daemon_module, "Child", made.child)
+    monkeypatch.setattr(supervisor, "Child", made.child)
     yield made
     made.database.close()
 
@@ -85,7 +86,9 @@ def test_practising_goes_on_when_it_is_asked_for(office: Office, database: Datab
     office.daemon._backlog.count = lambda: 0  # type: ignore[method-assign]
     office.tick()
     assert office.children == []
-    assert "0 of 1 tasks of the set toy that team has not practised yet" in office.said["message"]
+    assert (
+        "0 new tasks of the set toy, 1 needed; `ratchet train --now` has team go on" in office.said["message"]
+    )
     number = ask(database, "train", track="team")
     office.tick()
     (child,) = office.children
@@ -153,5 +156,5 @@ def test_a_process_killed_while_it_trains_is_replaced_by_one_that_goes_on(
     steps = rows(database, "SELECT step FROM progress WHERE kind = 'train' ORDER BY step")
     assert [row.step for row in steps] == [1, 2, 3, 4]
     wait_for(
-        lambda: rows(database, "SELECT 1 FROM heartbeats WHERE detail ->> 'message' LIKE '0 of 1 tasks of%'")
+        lambda: rows(database, "SELECT 1 FROM heartbeats WHERE detail ->> 'message' LIKE '0 new tasks of%'")
     )

@@ -9,7 +9,7 @@ import pytest
 from services.core.db import Database, Transaction
 from services.core.errors import ConfigurationError
 from services.core.models import ContentRole
-from services.core.settings import Target
+from services.core.target import Target
 from services.trainer.suites.formats import Task
 from services.trainer.tasks import store
 from services.trainer.tasks.placed import PlacedTask

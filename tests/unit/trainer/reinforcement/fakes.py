@@ -8,6 +8,7 @@ from safetensors.torch import load_file, save_file
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.reinforcement.episodes import Action, Episode
 from services.trainer.reinforcement.loop import Setup
+from services.trainer.reinforcement.standing import Standing
 from services.trainer.samples.chance import draw
 from services.trainer.suites.formats import Task
 
@@ -59,7 +60,7 @@ class FakeRollouts:
         rates = self.judged if is_evaluation else self.rates
         number = sum(each[0] == is_evaluation for each in self.asked) - 1
         rate = rates[min(number, len(rates) - 1)]
-        on_done(1, 2)
+        on_done(Standing(episodes=2, turns=1, role="coder", written=1, of=2, tokens=30, seconds=2.0))
         count = len(tasks) * group_size * samples
         chance = draw(seed)
         passed = set(chance.sample(range(count), round(rate * count)))
@@ -115,7 +116,8 @@ class FakeUpdate:
         self.kl = dict(kl)  # iteration -> KL to the base
         self.progress = []
 
-    def __call__(self, team, episodes, optimizers, settings, recipe, generator, progress):
+    def __call__(self, team, episodes, optimizers, settings, recipe, generator, progress, on_part):
+        on_part(1, 4)
         self.progress.append(progress)
         earned = sum(each.reward for each in episodes)
         optimizers.moment = 0.9 * optimizers.moment + earned * torch.rand(3, generator=generator)

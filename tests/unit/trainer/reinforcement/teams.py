@@ -11,7 +11,7 @@ from services.trainer.reinforcement.episodes import Action, Episode
 from services.trainer.reinforcement.optimizers import Optimizers
 from services.trainer.reinforcement.profiles import Profile
 from services.trainer.reinforcement.team import Team
-from services.trainer.reinforcement.update import UpdateFigures, update
+from services.trainer.reinforcement.update import OnPart, UpdateFigures, update
 from tests.unit.trainer.engine import tiny
 
 PROFILES = (Profile("analyzer", "Analyse.", with_answer=False), Profile("coder", "Write.", with_answer=True))
@@ -102,9 +102,15 @@ class Learning:
         self._step = self.optimizers.adapters.step
         self.optimizers.adapters.step = self._record
 
-    def update(self, rollout: Sequence[Episode], seed: int = 0, progress: float = 0.0) -> UpdateFigures:
+    def update(
+        self,
+        rollout: Sequence[Episode],
+        seed: int = 0,
+        progress: float = 0.0,
+        on_part: OnPart = lambda *_: None,
+    ) -> UpdateFigures:
         section, generator = self.recipe.reinforcement, torch.Generator().manual_seed(seed)
-        return update(self.team, rollout, self.optimizers, section, self.recipe, generator, progress)
+        return update(self.team, rollout, self.optimizers, section, self.recipe, generator, progress, on_part)
 
     def weights(self) -> dict[str, torch.Tensor]:
         every = [self.team.parameters_of(role) for role in self.team.roles]

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from services.core.errors import ConfigurationError
-from services.trainer import answering, subjects
+from services.trainer import subjects
+from services.trainer.answering import loading, question
 from services.trainer.comparing import __main__ as child
 from services.trainer.generation import Request
 from services.trainer.merging import __main__ as merging
@@ -66,8 +67,8 @@ def test_one_role_can_be_merged(made: PublishedTeam, tmp_path: Path) -> None:
     output = tmp_path / "merged"
     sent = {"subject": "champion/coder", "output": str(output), "check": False, "contents": []}
     merging.merged(sent, made.settings)
-    merged, tokenizer = answering.load(str(output), made.settings)
-    role, _ = answering.load("champion/coder", made.settings)
+    merged, tokenizer = loading.load(str(output), made.settings)
+    role, _ = loading.load("champion/coder", made.settings)
     ids = torch.tensor([tokenizer.encode("def add(a, b):\n")])
     with torch.no_grad():
         torch.testing.assert_close(merged(ids).logits, role(ids).logits, atol=2e-4, rtol=1e-3)
@@ -77,7 +78,7 @@ def test_one_role_can_be_merged(made: PublishedTeam, tmp_path: Path) -> None:
 
 
 def test_every_agent_speaks_and_the_last_one_answers(made: PublishedTeam) -> None:
-    found = answering.answered(asked(), made.settings)
+    found = question.answered(asked(), made.settings)
     (completion,) = found["completions"]
     assert [said["role"] for said in completion["said"]] == ["analyzer", "coder"]
     assert completion["text"] == completion["said"][-1]["text"]
@@ -85,13 +86,13 @@ def test_every_agent_speaks_and_the_last_one_answers(made: PublishedTeam) -> Non
 
 
 def test_what_is_asked_for_several_times_is_drawn_anew(made: PublishedTeam) -> None:
-    found = answering.answered(asked(request={"n": 3}), made.settings)
+    found = question.answered(asked(request={"n": 3}), made.settings)
     assert len({completion["said"][0]["text"] for completion in found["completions"]}) == 3
 
 
 def test_agents_are_heard_one_after_another(made: PublishedTeam) -> None:
     heard: list[str] = []
-    found = answering.answered(asked(), made.settings, heard.append)
+    found = question.answered(asked(), made.settings, heard.append)
     assert [text.splitlines()[0] for text in heard] == ["── analyzer ──", "── coder ──"]
     assert found["completions"][0]["text"].strip() in heard[1]
 
@@ -99,7 +100,7 @@ def test_agents_are_heard_one_after_another(made: PublishedTeam) -> None:
 def test_the_coder_reads_what_the_analyzer_said(made: PublishedTeam) -> None:
     """With another analysis it answers otherwise."""
     subject = subjects.resolve("champion", made.settings)
-    base, tokenizer = answering.load_base(subject, made.settings)
+    base, tokenizer = loading.load_base(subject, made.settings)
     team = asking.load(base, tokenizer, subject)
     tasks = [asking.as_task("Add two numbers.")]
     plain = asking.ask(team, subject, tasks, Request(8))
@@ -115,11 +116,11 @@ def test_the_coder_reads_what_the_analyzer_said(made: PublishedTeam) -> None:
 @pytest.mark.parametrize("fields", [{"chat": True}, {"chat": False}, {"prefix": "a", "suffix": "b"}])
 def test_a_team_is_asked_as_it_was_trained(made: PublishedTeam, fields: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=r"is a team, .* or name one role, champion/coder"):
-        answering.answered(asked(**fields), made.settings)
+        question.answered(asked(**fields), made.settings)
 
 
 def test_one_role_answers_alone(made: PublishedTeam) -> None:
-    found = answering.answered(asked("champion/analyzer", chat=True), made.settings)
+    found = question.answered(asked("champion/analyzer", chat=True), made.settings)
     assert "said" not in found["completions"][0]
 
 

@@ -9,9 +9,10 @@ import pytest
 
 from services.core.models import Subject
 from services.trainer import gate
-from services.trainer.reinforcement import evaluating
+from services.trainer.reinforcement import evaluating, loop
+from services.trainer.reinforcement.figures import Hooks
 from services.trainer.suites.suite import Report, Score
-from tests.unit.trainer.reinforcement.fakes import FakeTeam, episode, recipe, tasks
+from tests.unit.trainer.reinforcement.fakes import FakeTeam, FakeUpdate, episode, recipe, setup, tasks
 
 
 class Solving:
@@ -66,6 +67,15 @@ def test_other_numbers_of_samples_are_another_version() -> None:
 
 
 # the verdict
+
+
+def test_a_candidate_that_is_what_it_began_as_is_said_to_be(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(loop, "update", FakeUpdate())
+    worse = loop.train(setup(tmp_path / "worse", judged=[0.5, 0.25]), Hooks())
+    better = loop.train(setup(tmp_path / "better", judged=[0.25, 0.5]), Hooks())
+    (said,) = evaluating.notes(worse)
+    assert said.startswith("none of the 8 iterations solved more of the validation tasks")
+    assert evaluating.notes(better) == []
 
 
 def report(rates: list[float], samples: int = 4, suite: str = "tasks", version: str = "1") -> Report:

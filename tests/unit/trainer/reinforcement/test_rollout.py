@@ -15,6 +15,7 @@ from services.trainer.recipes.reinforcement import Reinforcement
 from services.trainer.reinforcement.profiles import Profile
 from services.trainer.reinforcement.rewards import Rewards
 from services.trainer.reinforcement.rollout import Rollouts, prompt_tokens
+from services.trainer.reinforcement.standing import Standing
 from services.trainer.suites.formats import Task
 
 PROFILES = (Profile("analyzer", "Think.", with_answer=False), Profile("coder", "Write.", with_answer=True))
@@ -242,16 +243,38 @@ def test_an_answer_without_code_is_worth_nothing_and_said(make: Any, runner: Fak
 
 
 def test_progress_counts_actions_and_what_it_raises_goes_through(make: Any) -> None:
-    heard: list[tuple[int, int]] = []
+    heard: list[Standing] = []
     rollouts = make(FakeWriter(says))
-    rollouts.collect([task("good"), task("bad")], seed=1, on_done=lambda *each: heard.append(each))
-    assert heard[:4] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    rollouts.collect([task("good"), task("bad")], seed=1, on_done=heard.append)
+    assert [(each.role, each.written, each.of) for each in heard[:6]] == [
+        (role, written, 2) for role in ("analyzer", "coder") for written in (0, 1, 2)
+    ]
 
-    def interrupt(*_: int) -> None:
+    def interrupt(_: Standing) -> None:
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
         rollouts.collect([task("good")], seed=1, on_done=interrupt)
+
+
+def test_progress_says_what_the_tested_programs_have_earned(make: Any, runner: FakeRunner) -> None:
+    """While the rest is written: here the last row waits until the first one's program has been run."""
+    heard: list[Standing] = []
+    writer = FakeWriter(lambda role, *_: "plan" if role == "analyzer" else WORD)
+    rollouts = make(writer)
+
+    def wait() -> None:
+        if writer.asked[-1][0] == "coder":
+            assert runner.heard.wait(10)
+            for future in rollouts._rewards._known.values():
+                future.result()
+
+    writer.before_the_last_row = wait
+    rollouts.collect([task("good"), task("bad")], seed=1, on_done=heard.append)
+    last = heard[-1]
+    assert (last.tested, last.solved, last.earned) == (2, 2, 2.0)
+    assert last.episodes == 2
+    assert last.tokens == 2 * len("plan") + 2 * len(WORD)
 
 
 def test_a_sandbox_that_goes_away_ends_the_rollout_with_what_to_do(make: Any, runner: FakeRunner) -> None:

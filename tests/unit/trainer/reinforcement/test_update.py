@@ -108,6 +108,23 @@ def test_mini_batches_cover_the_rollout_and_know_what_was_thought_before() -> No
         assert_close(found, expected_gradients(learning.recipe, now, learning.seen[0], chosen, gained))
 
 
+def test_every_pass_is_heard_of_with_its_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sign of life: on a GPU an update has no other. The base reads before the first step."""
+    learning = teams.Learning(teams.recipe({"num_mini_batch": 2, "ppo_epoch": 2}))
+    passes, heard = Passes(monkeypatch), []
+    learning.update(teams.episodes(), on_part=lambda *each: heard.append(each))
+    assert len(heard) == len(passes.seen)
+    assert list(dict.fromkeys(heard)) == [(step, 4) for step in range(5)]
+
+
+def test_what_a_listener_raises_ends_the_update() -> None:
+    def interrupt(*_: int) -> None:
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        teams.Learning(teams.recipe()).update(teams.episodes(), on_part=interrupt)
+
+
 def recorded(learning: teams.Learning, rollout: list[Episode]) -> list[Episode]:
     """With the log-probabilities that the policy had."""
     model = naive.Model(learning.recipe, learning.weights())
