@@ -19,7 +19,7 @@ test: ## install what tests need and run them
 	@deploy/setup.sh --dev
 	@deploy/browser.sh
 	@deploy/prometheus.sh
-	@OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile
+	@OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 check: ## style, types and import rules
 	@deploy/setup.sh --dev

@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -10,9 +11,9 @@ import hypothesis
 import pytest
 from pydantic import SecretStr
 
-from services.cli.postgres import EmbeddedPostgres
+from services.cli.stack.postgres import EmbeddedPostgres
 from services.core import db
-from services.core.settings import Target
+from services.core.target import Target
 
 TEMPLATE, HISTORY = "ratchet_template", "ratchet_history_template"
 ROLE_PASSWORD = "of-a-role-in-tests"
@@ -25,6 +26,12 @@ logging.raiseExceptions = False
 # Never a timed test: two busy cores make any deadline flaky.
 hypothesis.settings.register_profile("ratchet", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("ratchet")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores, at most 4: a test often waits for a process or for PostgreSQL."""
+    return min(4, (os.cpu_count() or 1) + 1)
 
 
 def administer(target: Target, *statements: str) -> None:

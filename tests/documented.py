@@ -20,7 +20,7 @@ from services.core.models import ContentRole, RoundState
 from services.core.settings import PROJECT
 from services.trainer import publish
 from services.trainer.ledger import Ledger
-from services.trainer.promotions import Champions
+from services.trainer.promotions.champions import Champions
 from services.trainer.receipts import writing
 from services.trainer.receipts.exposure import Exposure
 from services.trainer.recipes.recipe import Recipe

@@ -20,7 +20,8 @@ from typing import Any
 from urllib.parse import quote, urljoin
 
 from services.core import db
-from services.core.settings import NAMES, PROJECT, Target
+from services.core.settings import NAMES, PROJECT
+from services.core.target import Target
 from tests import offline_wandb
 from tests import tiny_model as tiny
 from tests.integration.trainer.test_round import rows, wait_for

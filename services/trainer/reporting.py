@@ -17,6 +17,8 @@ BEATEN = (  # of what is logged
     "learning_rate", "grad_norm", "mfu", "memory_bytes", "input_stall",
     "gpu_utilisation", "gpu_memory_bytes", "gpu_memory_size_bytes",
 )  # fmt: skip
+FIRST_STEP = {"cuda": "taking the first step, in which layers are compiled"}  # by device
+FIRST_STEP_ELSEWHERE = "taking the first step"
 Evaluate = Callable[[int], tuple[float, float]]
 Predict = Callable[[], Sequence[Prediction]]
 
@@ -50,14 +52,17 @@ class Reporter:
         return Hooks(self.on_progress, self.on_log, lambda: requested.requested, evaluate_and_show)
 
     def on_progress(self, progress: Progress) -> None:
+        starts = progress.state is None and not progress.tokens_per_s
+        first_step = FIRST_STEP.get(self._context.distribution.device.type, FIRST_STEP_ELSEWHERE)
+        doing = first_step if starts else progress.doing
         self._context.heart.beat(
-            state=ServiceState.TRAINING if progress.tokens_per_s else ServiceState.STARTING,
+            state=ServiceState.STARTING if starts else progress.state or ServiceState.TRAINING,
             step=progress.step,
             total_steps=progress.total_steps,
             loss=progress.loss if progress.loss is not None and math.isfinite(progress.loss) else None,
-            tokens_per_s=progress.tokens_per_s,
+            tokens_per_s=progress.tokens_per_s or None,
             eta_s=progress.eta_s,
-            message=progress.message,
+            message=progress.message or doing,
             urgent=progress.message is not None,
         )
 

@@ -72,7 +72,10 @@ def run(context: Context) -> None:
     recipe = round_.recipe  # a round ends with the recipe it began with
     shared = sharing(recipe, context.distribution, context.settings.load_timeout)
     context = replace(context, recipe=recipe, distribution=shared)
-    context.heart.beat(round_id=round_.round_id, round=round_.number, attempt=round_.attempt)
+    context.heart.beat(
+        urgent=True, message="getting the base model ready",
+        round_id=round_.round_id, round=round_.number, attempt=round_.attempt,
+    )  # fmt: skip
     logs.bind(track=recipe.name, round=round_.number)
     about = {"round_id": round_.round_id}  # what is logged from here on is of this round
     log.info("%s of %s, attempt %d", round_.name, recipe.name, round_.attempt, extra=about)
@@ -241,6 +244,7 @@ def _train(context: Context, round_: Round, trainee: Trainee, rows: Rows) -> Jso
 def _verdict(
     context: Context, round_: Round, rows: Rows, training: Json, assessments: Assessments
 ) -> gate.Verdict:
+    context.heart.beat(urgent=True, message="the gate decides")
     history = context.distribution.agree(lambda: gate.History(context.first_books.ledger.history()))
     notes = [] if round_.held_out is None else [f"held out {round_.held_out.words}"]
     planted = trained_on(rows.planted, _exposed(context.recipe, round_, rows, training).exposures)

@@ -7,7 +7,7 @@ from playwright.sync_api import Browser
 from pydantic import SecretStr
 
 from services.core import db
-from services.core.settings import Target
+from services.core.target import Target
 from tests.acceptance.browser import CHROMIUM, chromium
 from tests.conftest import ROLE_PASSWORD, administer
 from tests.integration.metrics.server import running

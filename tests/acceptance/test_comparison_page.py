@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from services.cli.comparison_page import page as made
+from services.cli.judging.comparison_page import page as made
 from tests.acceptance.browser import CHROMIUM, CONTRAST
 
 HOSTILE = (

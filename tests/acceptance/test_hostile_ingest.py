@@ -18,7 +18,8 @@ from psycopg2 import extensions
 from pydantic import SecretStr
 
 from services.core import db
-from services.core.settings import PROJECT, Target
+from services.core.settings import PROJECT
+from services.core.target import Target
 from tests.acceptance import hostile, hostile_archives
 from tests.conftest import ROLE_PASSWORD, administer
 from tests.integration.processor.conftest import code

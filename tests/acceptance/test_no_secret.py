@@ -19,7 +19,8 @@ import yaml
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from services.core import db
-from services.core.settings import NAMES, PROJECT, Target
+from services.core.settings import NAMES, PROJECT
+from services.core.target import Target
 from tests import offline_wandb
 from tests.conftest import administer
 from tests.integration.trainer.test_round import wait_for

@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Page
 
 from services.core.db import Database
 from services.core.models import Service, ServiceState
-from services.core.settings import Target
+from services.core.target import Target
 from tests.acceptance.browser import CHROMIUM, CONTRAST, visiting
 from tests.integration.metrics.rows import beat, fill
 from tests.integration.metrics.server import running

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page
 from pydantic import SecretStr
 
 from services.core.db import Database, as_json
-from services.core.settings import Target
+from services.core.target import Target
 from tests.acceptance.browser import CHROMIUM, visiting
 from tests.conftest import ROLE_PASSWORD
 from tests.integration.metrics.server import running
@@ -126,5 +126,6 @@ def test_two_adapters_are_chosen_and_compared(visit: Callable[..., Page]) -> Non
     page.locator("select[name=b]").select_option(f"{TRACK}/round-0003")
     page.get_by_role("button", name="Compare").click()
     page.wait_for_url("**/adapters/compare?a=*")
+    assert page.locator("figure.chart.drawn").first.locator(".u-series").count() == 3  # the steps, A and B
     page.locator("summary", has_text="what both wrote").first.click()
     assert page.locator("details[open] .pair pre").count() >= 2

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from services.core.db import Database
-from services.core.settings import Target
+from services.core.target import Target
 from tests.acceptance.browser import CHROMIUM, axe
 from tests.integration.metrics.rows import fill
 from tests.integration.metrics.server import running

@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from services.cli import sandbox
-from services.cli.processes import MARKER
+from services.cli.stack import sandbox
+from services.cli.stack.processes import MARKER
 from services.core.sandbox import Program, Sandbox
 from services.core.settings import PROJECT
 from tests import tiny_model
@@ -49,10 +49,10 @@ class Stack:
     def command(self, *arguments):
         return [sys.executable, "-m", "services.cli.main", *arguments]
 
-    def run(self, *arguments):
+    def run(self, *arguments, **environment):
         return subprocess.run(
             self.command(*arguments),
-            env=self.environment,
+            env=self.environment | environment,
             cwd=PROJECT,
             capture_output=True,
             text=True,
@@ -186,6 +186,13 @@ def test_a_port_in_use_is_said_before_anything_starts(stack):
         done = stack.run("up")
     assert done.returncode == 1
     assert f"METRICS_PORT={stack.port}" in done.stderr
+    assert not (stack.home / "postgres").exists()
+
+
+def test_a_recipe_that_is_not_there_is_said_before_anything_starts(stack):
+    done = stack.run("up", RECIPE="dmeo")
+    assert done.returncode == 1
+    assert "dmeo.yaml does not exist; did you mean demo?" in done.stderr
     assert not (stack.home / "postgres").exists()
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from services.core.models import Json
+from services.core.models import Json, ServiceState
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,9 @@ class Progress:
     loss: float | None  # of the last step, nats a token
     tokens_per_s: float  # 0 until the first step is done, which may compile for minutes
     eta_s: float | None
-    message: str | None = None
+    message: str | None = None  # what has happened, to be told at once
+    doing: str | None = None  # what is under way
+    state: ServiceState | None = None  # None: training, and starting before the first step is done
 
 
 @dataclass(frozen=True)

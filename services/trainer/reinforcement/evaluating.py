@@ -16,6 +16,8 @@ from services.trainer.engine.compute import Compute
 from services.trainer.model import Source
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.reinforcement.episodes import Episode
+from services.trainer.reinforcement.figures import Training
+from services.trainer.reinforcement.standing import Standing
 from services.trainer.suites.cache import version_of
 from services.trainer.suites.estimators import mean_pass_at_k, pass_at_k
 from services.trainer.suites.formats import Task
@@ -25,6 +27,7 @@ from services.trainer.suites.suite import Report, Score
 if TYPE_CHECKING:
     from services.trainer.reinforcement.team import Team
 
+OnDone = Callable[[Standing], None]
 SUITE = "tasks"  # what the report of held-out tasks is called
 
 
@@ -39,7 +42,7 @@ class Collecting(Protocol):
         seed: int,
         greedy: bool = False,
         samples: int = 1,
-        on_done: Callable[[int, int], None] | None = None,
+        on_done: OnDone | None = None,
     ) -> list[Episode]: ...
 
 
@@ -48,7 +51,7 @@ def evaluate(
     tasks: Sequence[Task],
     samples: int,
     seed: int,
-    on_done: Callable[[int, int], None] | None = None,
+    on_done: OnDone | None = None,
 ) -> Report:
     """The pass rate of every task, from `samples` episodes of it: one is written greedily, several are drawn.
 
@@ -116,6 +119,17 @@ def verdict(
     )
     rates = {str(subject): _pass_rate(reports[subject][SUITE]) for subject in reports}
     return replace(gate.decide(told, rule_of(recipe)), pass_rates=rates)
+
+
+def notes(training: Training) -> list[str]:
+    """What a reader of the verdict has to know of the training: why the candidate may be what it began as."""
+    found = [training.stopped_why] if training.collapsed and training.stopped_why else []
+    if training.curve and training.weights_step == 0 < training.steps:
+        found.append(
+            f"none of the {training.steps} iterations solved more of the validation tasks than the weights"
+            " they began with, so those are the candidate"
+        )
+    return found
 
 
 def figures(reports: Reports) -> Json:

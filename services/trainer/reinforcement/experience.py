@@ -4,7 +4,7 @@ What is known of every action is a tensor (A,), of every written token a tensor 
 one to the other, so that nothing loops over tokens.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy
@@ -32,8 +32,11 @@ class Part:
 class Experience:
     """Every action of the episodes, episode after episode."""
 
-    def __init__(self, episodes: Sequence[Episode], roles: Sequence[str]) -> None:
-        """Raises ConfigurationError for a role that is not in the team."""
+    def __init__(
+        self, episodes: Sequence[Episode], roles: Sequence[str], on_part: Callable[[], None] = lambda: None
+    ) -> None:
+        """on_part: a sign of life before every pass. Raises ConfigurationError for a role not in the team."""
+        self._on_part = on_part
         self.actions: tuple[Action, ...] = tuple(one for each in episodes for one in each.actions)
         for action in self.actions:
             if action.role not in roles:
@@ -112,6 +115,7 @@ class Experience:
             written = [len(sample.ids) - sample.prompt_tokens for sample in row.samples]
             learned = [sample.content_id for sample in row.samples if len(sample.ids) > sample.prompt_tokens]
             ends = torch.from_numpy(starts + [sample.prompt_tokens - 1 for sample in row.samples])
+            self._on_part()
             yield Part(
                 batch=batch.to(device),
                 actions=torch.tensor([sample.content_id for sample in row.samples]).to(device),

@@ -15,7 +15,6 @@ import torch
 
 from services.core.process import failpoint
 from services.trainer.engine import randomness
-from services.trainer.engine.figures import Progress
 from services.trainer.interruption import Interrupted
 from services.trainer.recipes.recipe import Recipe
 from services.trainer.recipes.reinforcement import section
@@ -28,6 +27,7 @@ from services.trainer.reinforcement.rollout import Rollouts
 from services.trainer.reinforcement.saving import Saving
 from services.trainer.reinforcement.state import State
 from services.trainer.reinforcement.team import Team
+from services.trainer.reinforcement.telling import Telling
 from services.trainer.reinforcement.update import update
 from services.trainer.samples.chance import draw
 from services.trainer.suites.formats import Task
@@ -80,6 +80,7 @@ class _Loop:
         self._hooks = hooks
         self._recipe = setup.recipe
         self._settings = section(setup.recipe)
+        self._telling = Telling(hooks, self._settings)
         self._saving = Saving(setup.folder, setup.team, setup.optimizers)
         self._state = State()
         self._saved: State | None = None
@@ -94,7 +95,7 @@ class _Loop:
         if restored is not None:
             self._state = self._saved = restored
             log.info("going on after iteration %d of %d", restored.step, self._settings.iterations)
-        self._tell()
+        self._telling.stands(self._state)
 
     def is_evaluation_due(self) -> bool:
         """Before the first iteration too: a team that only gets worse stays what it was."""
@@ -112,7 +113,7 @@ class _Loop:
             samples=self._settings.eval_samples,
             greedy=self._settings.eval_samples == 1,
             seed=self._seed("evaluation"),
-            on_done=self._heard,
+            on_done=lambda found: self._telling.validates(self._state, found),
         )
         figures = Evaluation(
             step=self._state.step,
@@ -123,7 +124,7 @@ class _Loop:
         )
         self._state = self._state.after_evaluation(figures)
         self._hooks.on_evaluation(figures)
-        self._tell()
+        self._telling.stands(self._state)
 
     def is_checkpoint_due(self) -> bool:
         step = self._state.step
@@ -172,7 +173,7 @@ class _Loop:
         self._look_for_collapse(figures)
         self._hooks.on_episodes(figures.step, episodes)
         self._hooks.on_iteration(figures)
-        self._tell(figures.tokens_per_s)
+        self._telling.stands(self._state, figures.tokens_per_s)
 
     def _collect(self) -> list[Episode]:
         """Every thread's turns of the team until the next update, as whole episodes."""
@@ -186,7 +187,10 @@ class _Loop:
             round_number=self._setup.round_number,
         )
         return self._setup.rollouts.collect(
-            tasks, group_size=settings.group_size, seed=self._seed("rollout"), on_done=self._heard
+            tasks,
+            group_size=settings.group_size,
+            seed=self._seed("rollout"),
+            on_done=lambda found: self._telling.practises(self._state, found),
         )
 
     def _update(self, episodes: Sequence[Episode]) -> dict[str, float]:
@@ -201,6 +205,7 @@ class _Loop:
             self._recipe,
             torch.Generator().manual_seed(self._seed("update")),
             step / self._settings.iterations,
+            lambda number, of: self._telling.learns(self._state, number, of, len(episodes)),
         )
         return figures.as_json()
 
@@ -250,25 +255,6 @@ class _Loop:
             return None
         best = max(one.pass_rate for one in state.curve)
         return f"no better than {best:.3f} of the validation's samples in {state.stopper.waited} evaluations"
-
-    # telling, and being told
-
-    def _heard(self, _done: int, _of: int) -> None:
-        self._hooks.check()
-        self._tell()
-
-    def _tell(self, tokens_per_s: float | None = None) -> None:
-        state, total = self._state, self._settings.iterations
-        self._hooks.beat(
-            Progress(
-                step=state.step,
-                total_steps=total,
-                loss=state.policy_loss,
-                tokens_per_s=tokens_per_s or state.tokens / max(state.seconds, 1e-9),
-                eta_s=state.seconds / state.step * (total - state.step) if state.step else None,
-                message=state.collapsed_why,
-            )
-        )
 
     def _seed(self, purpose: str) -> int:
         step = 0 if purpose == "evaluation" else self._state.step

@@ -21,6 +21,7 @@ from services.trainer.reinforcement.episodes import Action, Episode
 from services.trainer.reinforcement.profiles import Profile
 from services.trainer.reinforcement.prompting import Prompting, TeamPrompts
 from services.trainer.reinforcement.rewards import Rewards, said
+from services.trainer.reinforcement.standing import Standing
 from services.trainer.samples.chance import draw
 from services.trainer.suites.formats import Task
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from services.trainer.reinforcement.team import Team
 
 BEAT = 0.5  # seconds between two calls of `on_done` while the sandbox is waited for
-OnDone = Callable[[int, int], None]
+OnDone = Callable[[Standing], None]
 Extract = Callable[[Task, str], str | None]
 
 
@@ -65,6 +66,14 @@ class _Running:
     @property
     def is_solved(self) -> bool:
         return self.outcome is not None and self.outcome.passed
+
+    @property
+    def known(self) -> Outcome | None:
+        """What is known of the last program now, without waiting for it."""
+        if self.pending is None:
+            return self.outcome
+        failed = not self.pending.done() or self.pending.cancelled() or self.pending.exception() is not None
+        return None if failed else self.pending.result()
 
     def texts(self, turn: int) -> list[str]:
         return [action.text for action in self.actions if action.turn == turn]
@@ -117,14 +126,15 @@ class Rollouts:
         """`group_size` × `samples` episodes of every task, in the tasks' order; each is a group.
 
         A task may be there several times. seed: with it, the task and the weights, what is drawn is the same
-        but for rounding, whatever is drawn beside it. on_done: (done, of how many at most) actions, after
-        every turn of writing and while the sandbox is waited for; what it raises goes through. Raises
+        but for rounding, whatever is drawn beside it. on_done: hears how far it is after every turn of
+        writing and while the sandbox is waited for; what it raises goes through. Raises
         ConfigurationError for a task that does not fit into context_window, SandboxError when the sandbox
         goes away.
         """
         count = group_size * samples
         running = [_Running(task, number) for number, task in enumerate(tasks) for _ in range(count)]
-        asked = _Asked(seed, greedy, on_done, len(running) * len(self._profiles) * self._settings.turns)
+        standing = Standing(episodes=len(running), turns=self._settings.turns)
+        asked = _Asked(seed, greedy, on_done, running, self._rewards.reward, standing)
         before, began = (self._rewards.programs, self._rewards.repeated), time.monotonic()
         self._backend.begin()
         for turn in range(self._settings.turns):
@@ -145,6 +155,8 @@ class Rollouts:
 
     def _act(self, profile: Profile, turn: int, running: Sequence[_Running], asked: "_Asked") -> None:
         """One agent writes for all episodes; programs are submitted as they are finished."""
+        asked.standing = asked.standing.begins(profile.role, turn, len(running))
+        asked.tell()
         prompts = [self._prompt(profile, turn, each) for each in running]
         distinct, owners = _shared(prompts)
         request = Request(
@@ -165,7 +177,7 @@ class Rollouts:
                     code = self._extract(each.task, completion.text)
                     each.programs.append(code or "")
                     each.pending = self._rewards.submit(each.task, code)
-            asked.done += len(whose)
+            asked.standing = asked.standing.wrote(len(whose), len(completion.ids))
 
         counts = [1 if asked.greedy else len(each) for each in owners]
         self._backend.write(
@@ -184,6 +196,7 @@ class Rollouts:
         what an earlier one has left undone (potential-based shaping, Ng et al. 1999).
         """
         began = time.monotonic()
+        asked.standing = asked.standing.begins(None, asked.standing.turn, len(running))
         pending = {each.pending for each in running if each.pending is not None}
         while wait(pending, BEAT).not_done:
             asked.tell()
@@ -203,13 +216,20 @@ class _Asked:
     seed: int
     greedy: bool
     on_done: OnDone | None
-    total: int
-    done: int = 0
+    running: Sequence[_Running]
+    reward: Callable[[Outcome], float]
+    standing: Standing
+    began: float = field(default_factory=time.monotonic)
     waited: float = 0.0  # seconds
 
     def tell(self) -> None:
         if self.on_done is not None:
-            self.on_done(self.done, self.total)
+            known = [outcome for each in self.running if (outcome := each.known) is not None]
+            rewards, solved = list(map(self.reward, known)), sum(outcome.passed for outcome in known)
+            writes = self.standing.role is not None
+            seconds = time.monotonic() - self.began - self.waited if writes else self.standing.seconds
+            self.standing = self.standing.after(seconds, rewards, solved)
+            self.on_done(self.standing)
 
 
 def prompt_tokens(config: object, settings: Reinforcement) -> int:

@@ -30,6 +30,7 @@ from services.trainer.reinforcement.measured import Reports, kept
 from services.trainer.reinforcement.optimizers import Optimizers
 from services.trainer.reinforcement.rewards import Rewards
 from services.trainer.reinforcement.rollout import Rollouts
+from services.trainer.reinforcement.standing import Standing, measuring
 from services.trainer.reinforcement.team import Team
 from services.trainer.reporting import Reporter
 from services.trainer.samples.chance import draw
@@ -113,11 +114,12 @@ def run(context: Context, round_: Round) -> None:
 def _read_tasks(context: Context, asked: Reinforcement) -> None:
     """The recipe's task sets as their files are now."""
 
-    def on_done(*_: object) -> None:
+    def on_done(done: int, total: int) -> None:
         context.interruption.check()
-        context.heart.beat(message="trying the tasks' references in the sandbox")
+        context.heart.beat(message=f"trying the tasks' references in the sandbox, {done:,} of {total:,}")
 
     settings, database = context.settings, context.first_books.ledger.database
+    context.heart.beat(urgent=True, message="reading the tasks")
     folder.sync(database, settings, lambda: assessing.open_sandbox(settings), asked.task_sets, on_done)
 
 
@@ -186,10 +188,12 @@ def _measured(practice: Practice, subject: Subject, weights: Path | None = None)
     """Of the team as it stands; of the base with its adapters off. All are asked with the same draws."""
     context, recipe = practice.context, practice.context.recipe
 
-    def on_done(done: int, total: int) -> None:
+    def on_done(standing: Standing) -> None:
         context.interruption.check()
         context.heart.beat(
-            state=ServiceState.EVALUATING, message=f"{subject}: held-out tasks, {done}/{total} answers"
+            state=ServiceState.EVALUATING,
+            message=measuring(f"{subject} on held-out tasks", standing),
+            tokens_per_s=standing.tokens_per_s,
         )
 
     report = evaluating.evaluate(
@@ -267,9 +271,9 @@ def _write_summary(context: Context, round_: Round, training: Training) -> None:
 
 
 def _verdict(practice: Practice, training: Training, reports: Mapping[Subject, Reports]) -> gate.Verdict:
+    practice.context.heart.beat(urgent=True, message="the gate decides")
     history = gate.History(practice.context.first_books.ledger.history())
-    notes = [training.stopped_why] if training.collapsed and training.stopped_why else []
-    return evaluating.verdict(practice.context.recipe, reports, history, notes)
+    return evaluating.verdict(practice.context.recipe, reports, history, evaluating.notes(training))
 
 
 def _exposures(practice: Practice, training: Training) -> list[TaskExposure]:

@@ -5,7 +5,7 @@ backward pass of each role over its own rows. docs/explanation/reinforcement.md 
 """
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import torch
 
@@ -24,6 +24,7 @@ from services.trainer.reinforcement.weighing import Values
 __all__ = ["RoleFigures", "UpdateFigures", "update"]
 
 log = logging.getLogger(__name__)
+OnPart = Callable[[int, int], None]  # the step that is taken, 0 before the first; of how many
 
 
 def update(
@@ -34,18 +35,20 @@ def update(
     recipe: Recipe,
     generator: torch.Generator,
     progress: float,
+    on_part: OnPart = lambda *_: None,
 ) -> UpdateFigures:
     """Learn from a rollout, `ppo_epoch` times in `num_mini_batch` steps; what came of it.
 
     generator: of the order of episodes, which is all that is random; progress: the share of the training
-    that is done, in [0, 1), for the learning rates. The log-probabilities of before are those of the first
-    step's own pass; further mini-batches of the first epoch have the recorded ones if every action has them.
-    Raises ValueError without an episode, ConfigurationError for a role that is not in the team.
+    that is done, in [0, 1), for the learning rates; on_part: heard before every pass, what it raises goes
+    through. The log-probabilities of before are those of the first step's own pass; further mini-batches of
+    the first epoch have the recorded ones if every action has them. Raises ValueError without an episode,
+    ConfigurationError for a role that is not in the team.
     """
     if not episodes:
         raise ValueError("a rollout without an episode: expected one at least")
     optimizers.set_progress(progress)
-    steps = _Steps(team, episodes, optimizers, settings, recipe)
+    steps = _Steps(team, episodes, optimizers, settings, recipe, on_part)
     epochs = [
         torch.randperm(len(episodes), generator=generator).tensor_split(
             min(settings.num_mini_batch, len(episodes))
@@ -69,12 +72,15 @@ class _Steps:
         optimizers: Optimizers,
         settings: Reinforcement,
         recipe: Recipe,
+        on_part: OnPart,
     ) -> None:
+        self._taken = 0
+        steps = settings.ppo_epoch * min(settings.num_mini_batch, len(episodes))
         self._team, self._optimizers = team, optimizers
         self._settings, self._recipe = settings, recipe
         self._clip = losses.Clip(settings.clip_param, settings.clip_high)
         self._room = Room(team, recipe.batch_size * (settings.context_window + settings.max_new_tokens))
-        self._experience = experience = Experience(episodes, team.roles)
+        self._experience = experience = Experience(episodes, team.roles, lambda: on_part(self._taken, steps))
         self._sums = {role: Sums() for role in optimizers.roles}
         self._value_losses: list[torch.Tensor] = []
         roles = set(optimizers.roles)
@@ -120,6 +126,7 @@ class _Steps:
 
     def take(self, mini_batch: Collection[int], *, is_first: bool) -> None:
         """Every policy's step on these episodes, and the critic's."""
+        self._taken += 1
         for role, sums in self._sums.items():
             chosen = self._learned(role, mini_batch)
             if chosen and not sums.stopped_early:
