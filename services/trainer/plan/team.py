@@ -11,6 +11,7 @@ from itertools import pairwise
 from services.core.errors import ConfigurationError
 from services.core.models import Json
 from services.trainer.plan.calibration import CALIBRATION, Calibration
+from services.trainer.plan.decoding import is_decoded
 from services.trainer.plan.hardware import Hardware
 from services.trainer.plan.job import FP32, Job
 from services.trainer.plan.memory import Memory, memory, needed, usable
@@ -92,6 +93,7 @@ def _priced(job: Job, asked: Reinforcement, rows: int, *, recomputes: bool) -> T
     of_one = memory(job, rows, shape.layers if recomputes else 0, keep_merged=False)
     step = replace(
         of_one,
+        weights=of_one.weights + _decoded(job, of_one.weights),
         adapters=FP32 * (roles * adapter + head) + job.compute_bytes * adapter,  # the acting one's copies
         gradients=FP32 * (trained * adapter + head),
         optimizer=MOMENTS * (trained * adapter + head),
@@ -109,6 +111,15 @@ def _priced(job: Job, asked: Reinforcement, rows: int, *, recomputes: bool) -> T
         cache_bytes=cache,
         rollout_rows=max(0, int(free // (cache + logits))),
     )
+
+
+def _decoded(job: Job, weights: int) -> int:
+    """Bytes that an NF4 base takes more once it is decoded, where it is."""
+    linear = job.shape.layers * job.shape.layer_linear
+    whole = job.compute_bytes * linear
+    is_nf4 = job.recipe.method == "qlora" and not job.hardware.is_cpu
+    decodes = is_nf4 and is_decoded(whole, job.hardware.memory_bytes - weights)
+    return round(whole - job.linear_bytes * linear) if decodes else 0
 
 
 def _head(shape: Shape) -> int:

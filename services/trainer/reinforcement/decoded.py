@@ -10,8 +10,7 @@ from typing import Any
 import torch
 
 from services.trainer.engine import nf4
-
-SHARE = 1 / 8  # of the free memory, at most
+from services.trainer.plan.decoding import is_decoded
 
 
 def decode(model: Any, free_bytes: int | None = None) -> bool:
@@ -21,17 +20,12 @@ def decode(model: Any, free_bytes: int | None = None) -> bool:
     """
     layers = {name: layer for name, layer in model.named_modules() if _is_nf4(layer)}
     free = _free_bytes(model.device) if free_bytes is None else free_bytes
-    if not layers or not fits(sum(map(_decoded_bytes, layers.values())), free):
+    if not layers or not is_decoded(sum(map(_decoded_bytes, layers.values())), free):
         return False
     for name, layer in layers.items():
         parent, _, own = name.rpartition(".")
         setattr(model.get_submodule(parent), own, _plain(layer))
     return True
-
-
-def fits(decoded_bytes: int, free_bytes: int) -> bool:
-    """Whether decoded layers are so little of what is free that nothing else has to be smaller for them."""
-    return decoded_bytes <= SHARE * free_bytes
 
 
 def _is_nf4(layer: Any) -> bool:

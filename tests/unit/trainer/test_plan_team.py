@@ -57,3 +57,12 @@ def test_longer_answers_leave_room_for_fewer_episodes() -> None:
 
 def test_its_speed_is_not_made_up() -> None:
     assert plan(80).as_json()["tokens_per_s"] is None
+
+
+def test_a_base_in_nf4_is_decoded_where_that_takes_an_eighth_of_the_memory_at_most() -> None:
+    """As `reinforcement.decoded` does it: two bytes a weight instead of half a one."""
+    large, small = plan(141).memory.weights, plan(12).memory.weights
+    shape = Shape.from_config(KNOWN[recipe().base_model])
+    linear = shape.layers * shape.layer_linear
+    assert 1.4 * linear < large - small < 1.5 * linear
+    assert plan(24).memory.weights == large
