@@ -9,6 +9,7 @@ from services.trainer.experiments.chart import COLOURS, DASHES, GREY, INK
 WIDTH, PLOT_HEIGHT, ROW = 780.0, 300.0, 20.0
 LEFT, RIGHT, TOP = 58.0, 24.0, 44.0
 FAINT, BOLD = 'stroke-width="1" stroke-opacity="0.25"', 'stroke-width="2.5"'
+STEPS = tuple(digit * 10**power for power in range(9) for digit in (1, 2, 5))
 SMOOTH = 0.7  # of the mean so far, in each point: what is drawn boldly
 
 
@@ -31,8 +32,17 @@ def smoothed(values: Sequence[float], share: float = SMOOTH) -> list[float]:
     return found
 
 
-def curves(title: str, axis: str, shown: Sequence[Curve], top: float = 1.0) -> str:
-    """The picture: each curve smoothed, faintly behind it as it was measured."""
+def ticks(last: int, most: int = 8) -> range:
+    """Whole iterations at even steps, so many at most."""
+    step = next(size for size in STEPS if last / size < most)
+    return range(0, last + 1, step)
+
+
+def curves(title: str, axis: str, shown: Sequence[Curve], note: str = "") -> str:
+    """The picture: values of every iteration smoothed and faintly behind that as measured, rarer ones as are.
+
+    note: a line below the legend.
+    """
     last = max(one.first + one.every * (len(one.values) - 1) for one in shown)
     bottom = TOP + PLOT_HEIGHT
 
@@ -40,18 +50,19 @@ def curves(title: str, axis: str, shown: Sequence[Curve], top: float = 1.0) -> s
         return LEFT + iteration / max(1, last) * (WIDTH - LEFT - RIGHT)
 
     def y(value: float) -> float:
-        return bottom - min(value, top) / top * PLOT_HEIGHT
+        return bottom - min(value, 1.0) * PLOT_HEIGHT
 
     parts = [_text(LEFT, 24, title, weight="bold")]
     for step in range(6):
-        value = top * step / 5
+        value = step / 5
         parts.append(_line(LEFT, y(value), WIDTH - RIGHT, y(value), GREY))
         parts.append(_text(LEFT - 8, y(value) + 4, f"{value:.2g}", anchor="end"))
-    parts += [_text(x(last * n / 5), bottom + 18, f"{last * n / 5:.0f}", anchor="middle") for n in range(6)]
+    parts += [_text(x(tick), bottom + 18, f"{tick}", anchor="middle") for tick in ticks(last)]
     parts.append(_text(WIDTH - RIGHT, bottom + 34, axis, anchor="end"))
     for number, one in enumerate(shown):
         style = f'stroke="{COLOURS[number % len(COLOURS)]}" stroke-dasharray="{DASHES[number % len(DASHES)]}"'
-        for values, look in ((one.values, FAINT), (smoothed(one.values), BOLD)):
+        noisy = one.every == 1
+        for values, look in ((one.values, FAINT), (smoothed(one.values) if noisy else one.values, BOLD)):
             points = " ".join(
                 f"{x(one.first + one.every * at):.1f},{y(value):.1f}" for at, value in enumerate(values)
             )
@@ -60,7 +71,8 @@ def curves(title: str, axis: str, shown: Sequence[Curve], top: float = 1.0) -> s
         parts.append(f'<line x1="{LEFT}" y1="{at - 4}" x2="{LEFT + 36}" y2="{at - 4}" {BOLD} {style}/>')
         parts.append(_text(LEFT + 46, at, one.label))
     spoken = "; ".join(f"{one.label}: from {one.values[0]:.2f} to {one.values[-1]:.2f}" for one in shown)
-    height = bottom + 52 + ROW * len(shown)
+    parts += [_text(LEFT, bottom + 52 + ROW * len(shown), note)] if note else []
+    height = bottom + 52 + ROW * (len(shown) + bool(note))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {height:g}" role="img"'
         f' font-family="system-ui, sans-serif" font-size="13">\n<title>{escape(title)}</title>\n'

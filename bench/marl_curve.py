@@ -61,6 +61,8 @@ class Asked:
             "group_size": self.group_size,
             "iterations": self.iterations,
             "max_new_tokens": self.new_tokens,
+            "temperature": 1.0,
+            "mask_truncated": True,
             "eval_interval": max(1, self.iterations // 6),
             "save_interval": max(1, self.iterations // 6),
             "eval_samples": 4,
@@ -125,15 +127,17 @@ def measure(asked: Asked, picture: Path | None) -> dict[str, Any]:
     low, high = bootstrap_interval(differences, confidence=0.95, resamples=RESAMPLES)
     first, last = statistics.fmean(before), statistics.fmean(after)
     if picture is not None:
-        label = f"{settings.algorithm.upper()}: held-out pass rate {first:.3f} before, {last:.3f} after"
-        told = f"{label} ({last - first:+.3f}, 95 % interval {low:+.3f} to {high:+.3f})"
+        note = (
+            f"Held-out tasks passed: {first:.3f} before, {last:.3f} after,"
+            f" {last - first:+.3f} (95 % interval {low:+.3f} to {high:+.3f})"
+        )
         evaluated = [one.pass_rate for one in training.curve]
         shown = [
-            Curve(f"reward of rollouts. {told}", training.rewards, first=1),
+            Curve("reward of rollouts", training.rewards, first=1),
             Curve("pass rate of validation tasks", evaluated, every=settings.eval_interval),
         ]
-        title = "SmolLM2-135M as a team of two agents, on easy tasks"
-        picture.write_text(curves(title, "iterations", shown), encoding="utf-8")
+        title = f"SmolLM2-135M as a team of two agents on easy tasks, {settings.algorithm.upper()}"
+        picture.write_text(curves(title, "iterations", shown, note), encoding="utf-8")
     return {
         "curve_reward_first": round(training.rewards[0], 4),
         "curve_reward_last": round(statistics.fmean(training.rewards[-5:]), 4),
