@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+import warnings
 from typing import NoReturn
 
 import torch
@@ -40,6 +41,7 @@ def main() -> int:
     """Exit status 0: the round is closed, or nothing was to do; 1: it failed; 143: it was interrupted."""
     if "TORCHELASTIC_RUN_ID" in os.environ:  # otherwise the parent is the daemon, which has seen to it
         die_with_parent(os.getppid(), signal.SIGKILL)  # torchrun passes SIGTERM on; without it nobody would
+    warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)  # PEFT uses it
     settings = from_environment()
     logs.setup("trainer.round", settings.log_level, settings.secrets(), settings.log_format)
     if os.environ.get("RANK", "0") == "0":

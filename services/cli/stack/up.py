@@ -92,7 +92,7 @@ def _run_alone(
         screen.say("stopping …")
         supervisor.stop()
         session.forget(environment.home)
-        screen.say("stopped")
+        screen.say("stopped; a round that is open goes on from its last step when this is started again")
 
 
 def _rounds(

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -172,6 +173,7 @@ def examined(environment: Environment, recipe: Recipe) -> Json:
     """What a process with transformers finds. Raises StackError when it breaks."""
     if importlib.util.find_spec("transformers") is None:
         raise StackError("the trainer's packages are not installed here: `make setup` brings them")
+    print(f"asking for the configuration of {inert(recipe.base_model)} …", file=sys.stderr, flush=True)
     return modelprocess.ask(environment, CHILD, recipe.model_dump(mode="json"))
 
 

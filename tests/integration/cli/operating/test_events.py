@@ -88,11 +88,14 @@ def test_events_can_be_chosen_by_kind_track_and_time(
         assert [event["data"]["target"] for event in told] == listed, chosen
 
 
+EVENTS = (sys.executable, "-m", "services.cli.main", "events")
+
+
 def test_following_goes_on_as_more_happens(database: Database, named: dict[str, str]) -> None:
-    """As JSON, until Ctrl-C, which is no error."""
+    """As JSON, until Ctrl-C, which is no error; a shell has its background jobs ignore it."""
     announce(database, "before", "demo")
     process = subprocess.Popen(
-        [sys.executable, "-m", "services.cli.main", "events", "-f", "--json", "--track", "demo"],
+        ["env", "--default-signal=INT", *EVENTS, "-f", "--json", "--track", "demo"],
         cwd=PROJECT, env={**os.environ, **named}, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
